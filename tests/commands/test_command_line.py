@@ -303,24 +303,24 @@ UNREAD = "no seated agent reads them"
     ("name", "profile", "row", "findings"),
     [
         ("provider", {"agents": {"provider": "anthropic", "fallback_models": ["google"]}}, {},
-         ["error ANTHROPIC_API_KEY", "error GOOGLE_API_KEY"]),
-        ("provider", {"agents": {"provider": "recorded"}}, {}, ["error replays"]),
+         ["alert ANTHROPIC_API_KEY", "alert GOOGLE_API_KEY"]),
+        ("provider", {"agents": {"provider": "recorded"}}, {}, ["alert replays"]),
         ("settings", {**WINDOW, "symbols": {"BTCUSD": {"currencies": []}}}, {},
-         ["error write symbols.BTCUSD.currencies"]),
+         ["alert write symbols.BTCUSD.currencies"]),
         ("events", WINDOW | {"gate": {}}, {}, ["ok in the sample's time"]),
         ("events", {"events": {"calendar": "today.csv"}}, {},
-         ["warning none in the sample's time"]),
+         ["warn none in the sample's time"]),
         ("events", {"events": {"calendar": "today.csv"}}, {"feed": "store"}, ["ok the last on"]),
-        ("events", {"events": {"calendar": EXAMPLE}}, {"feed": "store"}, ["warning none to come"]),
+        ("events", {"events": {"calendar": EXAMPLE}}, {"feed": "store"}, ["warn none to come"]),
         ("events", WINDOW, {"timeframes": ["M15", "H1"]},
-         ["ok in the sample's time", "warning event_before_minutes of profile mine to 60"]),
+         ["ok in the sample's time", "warn event_before_minutes of profile mine to 60"]),
         ("events", {**WINDOW, "gate": {"event_before_minutes": 60.0}},
          {"timeframes": ["M15", "H1"]}, ["ok in the sample's time"]),
         *(("news", {"agents": {"include_news": True, **agents},
                     "news": {"sources": ["file"], "file": "h.jsonl"}}, {}, findings)
-          for agents, findings in (({}, [f"warning {UNREAD}"]), ({"mode": "full"}, []),
+          for agents, findings in (({}, [f"warn {UNREAD}"]), ({"mode": "full"}, []),
                                    ({"active_agents": ["sentiment", "technical"]}, []))),
-        ("news", {"agents": READ}, {}, ["warning finnhub"]),
+        ("news", {"agents": READ}, {}, ["warn finnhub"]),
         ("news", {"agents": READ}, {"feed": "store"}, []),
     ],
 )  # fmt: skip
@@ -364,7 +364,7 @@ def test_doctor_warns_of_a_ceiling_under_which_ticks_cannot_ask(
         return found_in(tmp_path, "ceiling", {"agents": agents}, *rows)
 
     warnings = found(ceiling)
-    assert [row["level"] for row in warnings] == ["warning"] * bool(said)
+    assert [row["level"] for row in warnings] == ["warn"] * bool(said)
     if said:
         assert said in warnings[0]["detail"] and f"is {ceiling:.4f}" in warnings[0]["detail"]
         assert found(float(warnings[0]["remedy"].split()[3])) == []
@@ -401,7 +401,7 @@ def test_doctor_looks_at_the_channels(tmp_path: Path, monkeypatch: pytest.Monkey
         return found
 
     assert "TORRA_CHANNEL_KEY is not set" in told()["detail"]
-    assert told()["level"] == "error"
+    assert told()["level"] == "alert"
     monkeypatch.setenv("TORRA_CHANNEL_KEY", KEY)
     assert "is not there yet" in told()["detail"]
     state = tmp_path / "shared" / "state"

@@ -14,7 +14,7 @@ from instance_database import Database
 from tests.worlds.hands import torra
 from tests.worlds.homes import desk_file, profile_file
 from torra.clock import System, iso, parse
-from torra.desk import costs as cost_report
+from torra.dashboard.view import looking_desk
 from torra.store import ledger as ledger_table
 from torra.store.ledger import Booking, Settlement
 
@@ -30,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         def real_now(self) -> datetime:
             return NOW
 
-    for module in (cost_report, instance_database):
+    for module in (looking_desk, instance_database):
         monkeypatch.setattr(module, "System", Stopped)
     paying = {"agents": {"provider": "anthropic", "max_api_cost_per_hour": 0.5}}
     return desk_file(

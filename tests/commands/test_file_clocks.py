@@ -231,7 +231,7 @@ def test_doctor_names_a_store_of_different_clocks(tmp_path: Path) -> None:
     _two_clocks(tmp_path)
     found = doctor_rows(tmp_path, "timeframes")
     assert [(row["level"], row["detail"].split(" in ")[0]) for row in found] == [
-        ("error", "BTCUSD: the times of H1 are 2 h earlier than those of M15")
+        ("alert", "BTCUSD: the times of H1 are 2 h earlier than those of M15")
     ]
     assert "--clock CLOCK --revise" in found[0]["remedy"]
 

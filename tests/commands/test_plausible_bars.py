@@ -40,7 +40,7 @@ def rows(home: Path, symbol: str, **frames: Any) -> list[dict[str, Any]]:
 @cases("broken", [one for one in BROKEN if one.name in ("filler", "split-EURUSD-H1-10")])
 def test_doctor_names_a_broken_stream(home: Path, broken: Broken) -> None:
     (row,) = rows(home / broken.name, broken.symbol, **{broken.timeframe: broken.bars})
-    assert row["level"] == "warning"
+    assert row["level"] == "warn"
     assert row["detail"].startswith(f"{broken.symbol} {broken.timeframe}: ")
     assert broken.says in row["detail"]
     assert row["remedy"] == IMPLAUSIBLE
@@ -56,5 +56,5 @@ def test_clean_streams_have_one_row_each_and_an_empty_one_has_none(home: Path) -
 
 def test_a_timeframe_of_another_scale_is_held_against_the_other(home: Path) -> None:
     fine, wrong = rows(home, "COIN", M15=QUARTERS, H1=scaled_by(HOURS, 10.0))
-    assert (fine["level"], wrong["level"]) == ("ok", "warning")
+    assert (fine["level"], wrong["level"]) == ("ok", "warn")
     assert "COIN H1: The prices are 9.999 times those of the other bars" in wrong["detail"]

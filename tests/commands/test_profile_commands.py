@@ -166,7 +166,8 @@ def test_every_profile_is_listed_a_broken_one_too(home: Path) -> None:
     (home / "profiles").mkdir()
     (home / "profiles" / "mine.json").write_text("{")
     rows = {row["profile"]: row for row in told(home, "show")["profiles"]}
-    assert (rows["default"]["users"], rows["demo_approve"]["users"]) == (["BTCUSD"], ["EURUSD"])
+    users = {name: [use["instance"] for use in row["users"]] for name, row in rows.items()}
+    assert (users["default"], users["demo_approve"]) == (["BTCUSD"], ["EURUSD"])
     assert (rows["mine"]["differences"], rows["mine"]["users"]) == (None, [])
     assert "broken  nobody" in call(home, "show").output
     answer = call(home, "show", "mine")

@@ -36,7 +36,7 @@ def stored(home: Path, age: timedelta) -> None:
     database.close()
 
 
-@pytest.mark.parametrize(("days", "level"), [(11, "warning"), (364, "warning"), (365, "ok")])
+@pytest.mark.parametrize(("days", "level"), [(11, "warn"), (364, "warn"), (365, "ok")])
 def test_a_record_younger_than_a_year_is_told(home: Path, days: int, level: str) -> None:
     stored(home, timedelta(days=days))
     (found,) = doctor_rows(home, "record")
@@ -63,5 +63,5 @@ def test_an_instance_that_hardly_buys_is_told(home: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("torra.store.tick_queries.verdicts_of", verdicts)
     (found,) = doctor_rows(home, "verdicts")
     assert asked == [("XAUUSD", ("M15",), TICKS)]
-    assert found["level"] == "warning"
+    assert found["level"] == "warn"
     assert "278 say SELL and none says BUY" in found["detail"]

@@ -22,6 +22,7 @@ from tests.worlds.calls import store
 from tests.worlds.desk_pages import PAYING, Pages, open_pages
 from tests.worlds.told import PAID
 from torra.clock import System, duration, iso, parse
+from torra.dashboard.answers import adapters
 from torra.desk import costs as cost_report
 from torra.exhibits import figures
 from torra.providers.prices import PriceList
@@ -76,12 +77,11 @@ def free(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
 
 
 def test_page_and_command_tell_the_same(paying: Pages) -> None:
-    told = paying.json("/api/v1/costs")["report"]
+    told = paying.json("/api/v1/costs")
     real = paying.desk.clock.real_now()
     again = cost_report.report(
-        paying.backing.home, paying.database, ["paying"], real, environment={},
-        settings=lambda _: paying.desk.setups["BTCUSD"].profile,
-    )  # fmt: skip
+        paying.backing.home, paying.database, paying.backing.setups, real, environment={}
+    )
     for name in ("last_hour", "last_24_hours", "roles", "models", "days", "kept", "late"):
         assert told[name] == again[name], name
     assert told["last_hour"]["usd"] == 0.051
@@ -91,14 +91,15 @@ def test_page_and_command_tell_the_same(paying: Pages) -> None:
 def test_the_page_shows_every_sum_in_words(paying: Pages) -> None:
     page = Page(paying.text("/costs"))
     check_policy(page)
-    report = paying.json("/api/v1/costs")["report"]
+    report = paying.json("/api/v1/costs")
+    adapters()["api_costs"].validate_python(report)
     for row in (report["last_hour"], report["today"], *report["roles"], *report["models"]):
         sums = [figures.money(row["usd"]), *(figures.plain(row[name], 0) for name in COUNTED)]
         assert [cells for cells in page.rows if cells[1:6] == sums], row
 
 
 def test_what_is_left_and_when_the_oldest_cost_leaves(paying: Pages) -> None:
-    (row,) = paying.json("/api/v1/costs")["report"]["profiles"]
+    (row,) = paying.json("/api/v1/costs")["profiles"]
     real = paying.desk.clock.real_now().replace(microsecond=0)
     assert (row["spent_usd"], row["left_usd"]) == (0.051, 0.449)
     assert abs(parse(row["oldest_leaves_at"]) - (real + 0.6 * HOUR)) <= timedelta(seconds=2)
@@ -111,7 +112,7 @@ def test_a_rung_says_why_and_since_when(paying: Pages) -> None:
     ledger_table.set_degradation_level(paying.database, "paying", UNASKED)
     number = book(paying.database, real, worst=0.4)
     try:
-        (row,) = paying.json("/api/v1/costs")["report"]["profiles"]
+        (row,) = paying.json("/api/v1/costs")["profiles"]
         assert (row["degradation_level"], row["ticks_left"]) == (UNASKED, 0)
         assert row["degradation_level_since"] is not None
         page = Page(paying.text("/costs"))
@@ -200,13 +201,13 @@ def test_a_request_under_way_is_told_apart(paying: Pages) -> None:
     real = paying.desk.clock.real_now()
     row = Booking("gate", "risk_gate", 1, 1, "anthropic", "m", 0.01)
     (number,) = paying.database.book("paying", "a|b|c", [row], at=real, until=real + HOUR)
-    first = paying.json("/api/v1/costs")["report"]["kept"][0]
+    first = paying.json("/api/v1/costs")["kept"][0]
     assert (first["role"], first["under_way"]) == ("risk_gate", True)
     paying.database.release(number)
 
 
 def test_each_day_that_cost_anything_has_a_bar(paying: Pages) -> None:
-    days = paying.json("/api/v1/costs")["report"]["days"]
+    days = paying.json("/api/v1/costs")["days"]
     path = paying.text("/costs").partition('class="column" d="')[2].partition('"')[0]
     assert path.count("M") == sum(row["usd"] > 0 for row in days) < len(days)
     assert "v-100.0" in path and "v-1.5" in path, (
@@ -286,14 +287,16 @@ def test_no_sum_of_the_ledger_scans_it(tmp_path: Path) -> None:
     asked: list[str] = []
     connection = database.connection().conn
     connection.set_trace_callback(asked.append)
-    cost_report.report(tmp_path, database, ["paying"], NOW, environment={})
+    setups = [(desks.BTC.model_copy(update={"profile": "paying"}), PAID)]
+    cost_report.report(tmp_path, database, setups, NOW, environment={})
     connection.set_trace_callback(None)
     looks = [sql for sql in asked if sql.lstrip().startswith(("SELECT", "WITH"))]
     assert len(looks) > 40
     for sql in set(looks):
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()]
         scans = [step for step in plan if step.startswith("SCAN")]
-        allowed = ("found", "provider_blocks", "calls USING INDEX calls_cost")
+        # json_each is the list of names that was asked for, no table.
+        allowed = ("found", "provider_blocks", "calls USING INDEX calls_cost", "json_each")
         assert all(step.removeprefix("SCAN ").startswith(allowed) for step in scans), (sql, plan)
     database.close()
 
@@ -314,8 +317,6 @@ def test_answers_that_came_too_late_are_counted_of_the_newest_calls(tmp_path: Pa
     database = open_home(tmp_path)
     store(database, ["ok", "late", "garbage"])
     now = System().real_now()
-    told = cost_report.report(
-        tmp_path, database, ["p"], now, environment={}, settings=lambda _: PAID
-    )
+    told = cost_report.report(tmp_path, database, [(desks.BTC, PAID)], now, environment={})
     assert told["late"] == {"calls": 1, "of": 3}
     database.close()

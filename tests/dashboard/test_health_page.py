@@ -31,7 +31,7 @@ from torra.dashboard.view import swarm_flags
 from torra.dashboard.view.desk_values import Overview
 from torra.dashboard.view.health_context import Checkup, HealthContext, checkup
 from torra.desk.checks import table
-from torra.desk.checks.result import LEVELS, PAUSED, CheckResult
+from torra.desk.checks.result import LEVELS, PAUSED, CheckResult, worst
 from torra.desk.outlook import ContextFeeds
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import FactRow, SeriesRow
@@ -147,7 +147,7 @@ def test_a_stream_without_news_says_why_and_what_to_do(feed: str | None) -> None
 def test_what_nobody_can_mend_stands_once_at_the_bottom_and_calls_for_nothing(
     pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old = CheckResult("sqlite", "warn", "SQLite 3.40.1 has a rare fault", "3.51 ends it")
+    old = CheckResult("sqlite", "note", "SQLite 3.40.1 has a rare fault", "3.51 ends it")
     monkeypatch.setattr(Checkup, "findings", lambda *_: [old])
     text = pages.text("/health")
     assert text.count("SQLite 3.40.1 has a rare fault") == 1
@@ -155,7 +155,7 @@ def test_what_nobody_can_mend_stands_once_at_the_bottom_and_calls_for_nothing(
     told = pages.json("/api/v1/health")
     (one,) = told["signs"]["lasting"]
     assert one["name"] == "sqlite"
-    assert health.worst({"lasting": [CheckResult(**{**one, "facts": ()})]}) == "note"
+    assert worst([CheckResult(**{**one, "facts": ()})]) == "note"
     assert not [one for one in told["signs"]["checklist"] if one["name"] == "sqlite"]
 
 
@@ -284,7 +284,7 @@ def test_news_are_told_by_the_collector_where_there_is_one(pages: Pages) -> None
     collector = SimpleNamespace(status=lambda: (state,))
     outlook = SimpleNamespace(collector=collector)
     desk = SimpleNamespace(roster=SimpleNamespace(outlook=outlook), setups=pages.desk.setups)
-    behind: Any = SimpleNamespace(desk=desk)
+    behind: Any = SimpleNamespace(desk=desk, setups=pages.backing.setups)
     _, checks = health_checks.PARTS["news"]
     found = {one.name: one for check in checks for one in check(HealthContext(behind, NOW))}
     assert found["news finnhub crypto"].level == "warn"
@@ -399,7 +399,9 @@ def asking(pages: Pages, profile: dict[str, Any], **feeds: Any) -> Any:
     setup = SimpleNamespace(instance=desks.EUR, profile=validate(Profile, profile, "a test"))
     roster = SimpleNamespace(outlook=SimpleNamespace(**feeds))
     desk = SimpleNamespace(roster=roster, setups={"EURUSD": setup})
-    return SimpleNamespace(desk=desk, database=pages.database, now=pages.backing.now)
+    setups = [(setup.instance, setup.profile)]
+    database, now = pages.database, pages.backing.now
+    return SimpleNamespace(desk=desk, setups=setups, database=database, now=now)
 
 
 def outside_signs(behind: Any) -> dict[str, CheckResult]:

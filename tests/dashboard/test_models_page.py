@@ -52,7 +52,7 @@ def client(backing: PageContext, scope: str = "admin", **environment: str) -> An
 
 def paying(patch: pytest.MonkeyPatch, **agents: Any) -> None:
     profile = Profile(agents=vendor_line.agents(ANTHROPIC, **agents))
-    patch.setattr(models, "_profiles", lambda: {"paying": profile})
+    patch.setattr(report, "profiles_in_use", lambda *_: {"paying": profile})
 
 
 def test_seats_prices_and_money_are_told(
@@ -76,7 +76,7 @@ def test_a_form_that_gave_way_is_told(
     backing: PageContext, server: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     profile = Profile(agents=vendor_line.agents("openai_compatible", quick_think_model="qwen"))
-    monkeypatch.setattr(models, "_profiles", lambda: {"local": profile})
+    monkeypatch.setattr(report, "profiles_in_use", lambda *_: {"local": profile})
     visitor = client(backing, **vendor_line.environment(server))
     assert "asked in the form" not in visitor.get("/models").text
     call = a_call(
@@ -230,7 +230,7 @@ def test_a_swarm_that_is_told_of_its_past_shows_who_was_right(
 ) -> None:
     assert "How often the swarm was right" not in client(backing).get("/models").text
     profile = Profile(agents=AgentSettings(mode="swarm", standing="on"))
-    monkeypatch.setattr(models, "_profiles", lambda: {"swarm": profile})
+    monkeypatch.setattr(report, "profiles_in_use", lambda *_: {"swarm": profile})
     words = Page(client(backing).get("/models").text).text
     assert "No call of the swarm has come due yet." in words
     book = HitRates("M15")

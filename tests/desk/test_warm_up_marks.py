@@ -18,7 +18,7 @@ from torra.replay.live import made
 from torra.store import standings as standing_table
 from torra.store.standings import WarmUps
 from torra.store.trade import signals as signal_table
-from torra.trading import by_hand
+from torra.trading import by_hand, signal_list
 
 LATE = timedelta(seconds=2)
 """How long after a close a running desk looks."""
@@ -80,7 +80,7 @@ def test_signals_are_marked_and_counted(desk: Desk) -> None:
         "trading_state": "ACTIVE", "reason": "", "at": None, "bridges": [], "alarms": [],
         "proposals": [], "signals": told,
     }  # fmt: skip
-    lines = by_hand.table(document).splitlines()
+    lines = signal_list.table(document).splitlines()
     assert sum(line.endswith(", warm-up") for line in lines) == sum(marked)
     assert lines[-1].startswith(f"{sum(marked)} of these {len(rows)}: made in warm-up")
 

@@ -290,7 +290,7 @@ def test_an_old_sqlite_is_told(more: int, home: Path, monkeypatch: pytest.Monkey
     version = (*SAFE_SQLITE[:2], SAFE_SQLITE[2] + more)
     monkeypatch.setattr("sqlite3.sqlite_version_info", version)
     (finding,) = machine.sqlite(Context(home, {}))
-    assert finding.level == ("warn" if more < 0 else "ok")
+    assert finding.level == ("note" if more < 0 else "ok")
 
 
 class Stop(Exception):
@@ -364,7 +364,7 @@ def test_a_desk_that_was_halted_before_says_so_at_its_start(
 def test_doctor_names_the_same_commands_and_halts_nothing(home: Path) -> None:
     garble(home / "torra.db", 30)
     result = torra("--home", str(home), "doctor", "--json")
-    (found,) = [item for item in json.loads(result.stdout)["checks"] if item["level"] == "error"]
+    (found,) = [item for item in json.loads(result.stdout)["checks"] if item["level"] == "alert"]
     assert result.exit_code == 1 and "restore --empty" in found["remedy"]
     assert not (home / HALT).exists()
 

@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from itertools import cycle
 from pathlib import Path
@@ -78,13 +79,13 @@ def demo(home: Path, end: ExitStack) -> Flask:
     named = (stored_days.BUDGET, stored_days.FULL, stored_days.LOOKS_ON, stored_days.ASKS)
     settings = {"instances": [one.model_dump(mode="json", exclude_defaults=True) for one in named]}
     (home / "desk.json").write_text(json.dumps(settings))
-    known, database, desk = look_at(home)
-    end.callback(database.close)
+    context = replace(look_at(home), environment={})
+    end.callback(context.database.close)
     lock = DeskLock(home)
     assert lock.acquire()
     end.callback(lock.release)
-    claim_table.begin_run(database, "run 77", 77)
-    return _app(PageContext(home, database, known, desk, {}))
+    claim_table.begin_run(context.database, "run 77", 77)
+    return _app(context)
 
 
 def crowded(_home: Path, _end: ExitStack) -> Flask:

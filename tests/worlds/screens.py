@@ -25,7 +25,6 @@ from tests.worlds.demo_orders import build
 from torra.dashboard.app import create_app
 from torra.dashboard.doors.access import Access
 from torra.dashboard.doors.routes import by_name, every_route
-from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.looking_desk import look_at
 
@@ -55,9 +54,9 @@ def hosted_app(folder: Path, access: Access = ACCESS) -> Any:
         told = {"rsi": 61.2, "spread": 12.5}
         scorers.asked(overlay, scorers.bars(size), scores=scorers.L1, extra=told)
     overlay.close()
-    settings, database, desk = look_at(folder / "home")
-    backing = PageContext(folder / "home", database, settings, desk)
-    return create_app(DatabaseView(database, settings, desk), access=access, backing=backing)
+    backing = look_at(folder / "home")
+    view = DatabaseView(backing.database, backing.settings, backing.desk)
+    return create_app(view, access=access, backing=backing)
 
 
 def page_routes() -> set[str]:

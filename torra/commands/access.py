@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -142,21 +142,19 @@ def audit(home: Path, /, verify: bool, **only: Any) -> CommandAnswer:
 
     if not (home / DATABASE).exists():
         raise ConfigError(f"no desk has run in {home} yet: there is no log; see --home")
-    broken = None
     with open_database(home) as database:
-        rows = audit_chain.audit_entries(database, **only)
-        document: dict[str, Any] = {"entries": [_read(row) for row in rows]}
+        document = audit_chain.audit_page(database, **only)
         if verify:
             broken = audit_chain.broken_entry(database)
             newest = audit_chain.audit_entries(database, limit=1)
             document |= {
                 "verified": broken is None,
-                "broken": broken and {"seq": broken.seq, "why": broken.why},
+                "broken": broken and asdict(broken),
                 "newest": {name: newest[0][name] for name in NEWEST} if newest else None,
                 "proves": "" if broken else audit_chain.PROVES,
                 "proves_not": audit_chain.PROVES_NOT,
             }
-    return CommandAnswer(document, audit_table, int(broken is not None))
+    return CommandAnswer(document, audit_table, int(verify and not document["verified"]))
 
 
 def served_at(home: Path) -> str:
@@ -187,14 +185,6 @@ def _on_record(home: Path, action: str, target: str = "") -> None:
             database.audit(actor=BY_COMMAND_LINE, action=action, target=target)
     except TorraError as error:
         raise TorraError(f"{DONE[action]}, but that is not on record: {error}") from error
-
-
-def _read(row: Mapping[str, Any]) -> dict[str, Any]:
-    entry = dict(row)
-    for name in ("before", "after"):
-        with suppress(ValueError):  # one that somebody broke is shown as it is
-            entry[name] = json.loads(row[name])
-    return entry
 
 
 def audit_table(document: Mapping[str, Any]) -> str:

@@ -31,6 +31,7 @@ from torra.home import DATABASE
 
 if TYPE_CHECKING:
     from instance_database import Database
+    from torra.dashboard.view.backing import PageContext
 
 
 P = ParamSpec("P")
@@ -141,3 +142,12 @@ def open_database(home: Path) -> Iterator[Database]:
             load_desk(home)
             home = Path(stack.enter_context(TemporaryDirectory()))
         yield stack.enter_context(closing(open_home(home)))
+
+
+@contextmanager
+def open_desk(home: Path) -> Iterator[PageContext]:
+    """Lend a home as its pages see it; raises ConfigError for a broken desk.json."""
+    from torra.dashboard.view.looking_desk import context_of  # noqa: PLC0415
+
+    with open_database(home) as database:
+        yield context_of(home, database)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from instance_database import Database
-from torra.clock import duration
 from torra.commands.answer import CommandAnswer, answering, open_database
 from torra.commands.options import ANY_FILE, MOST_ROWS, SpelledGroup, flag, number
 from torra.config import DeskSettings, load_desk
+from torra.dashboard.trade import lessons as page
 from torra.errors import ConfigError, TorraError
 from torra.exhibits import lesson_words, report
 from torra.home import DATABASE
@@ -26,7 +26,6 @@ from torra.lessons.lesson import Lesson
 from torra.money.book import known_currencies
 from torra.money.open_positions import PAPER
 from torra.store import lessons as lesson_table
-from torra.store.standings import WarmUps
 
 AT_ONCE: Final = 500
 """Lessons that an export reads at once."""
@@ -58,14 +57,18 @@ def lessons(
             count = _exported(database, only, search, export)
             lines = "1 lesson" if count == 1 else f"{count:,} lessons"
             return CommandAnswer({"file": str(export), "lessons": count}, f"{lines} in {export}.")
-        rows = lesson_table.lesson_list(database, only, search=search, limit=limit)
-        count, warmed = lesson_table.lesson_count(database), _warmed(database, rows)
-    text = lesson_words.table(rows, warmed)
+        rows = lesson_table.lesson_list(database, only, search=search, limit=limit + 1)
+        older, rows = len(rows) > limit, rows[:limit]
+        document = page.document(database, rows, rows[-1].number if older else None)
+    count = document["stored"]
+    text = lesson_words.table(
+        rows, [row["number"] for row in document["lessons"] if row["warm_up"]]
+    )
     if not rows and count and (only or search):
         text = f"No lesson is like that; {count:,} are stored."
     elif len(rows) == limit and count > limit:
         text += f"\n\n{limit} are shown; {count:,} are stored: --limit shows more."
-    return CommandAnswer({"lessons": _documents(rows, warmed), "stored": count}, text)
+    return CommandAnswer(document, text)
 
 
 @lessons.command("show")
@@ -85,10 +88,10 @@ def show(home: Path, /, sid: str, ask: bool) -> CommandAnswer:
         accounts = known_currencies(database, settings.paper_currency)
         currency = accounts.get(row["bridge"] or PAPER, "") if row else ""
         ticks = lesson_table.lesson_ticks(database, lesson.number, lesson_words.MOST_TICKS + 1)
-        warm_up = lesson.number in _warmed(database, [lesson])
+        (document,) = page.document(database, [lesson], None)["lessons"]
     return CommandAnswer(
-        {**lesson_words.as_json(lesson, warm_up=warm_up), "ticks": ticks},
-        lesson_words.whole(lesson, currency, ticks, warm_up=warm_up),
+        {**document, "ticks": ticks},
+        lesson_words.whole(lesson, currency, ticks, warm_up=document["warm_up"]),
     )
 
 
@@ -130,11 +133,6 @@ def ask_model(home: Path, settings: DeskSettings, database: Database, lesson: Le
 # --- details --------------------------------------------------------------------------------------
 
 
-def _documents(lessons: Sequence[Lesson], warmed: Collection[int]) -> list[dict[str, Any]]:
-
-    return [lesson_words.as_json(item, warm_up=item.number in warmed) for item in lessons]
-
-
 def _exported(database: Database, only: Mapping[str, str], search: str, path: Path) -> int:
     """Write every lesson of a filter to a file, newest first, and return how many."""
     rows: list[dict[str, Any]] = []
@@ -142,18 +140,7 @@ def _exported(database: Database, only: Mapping[str, str], search: str, path: Pa
     while part := lesson_table.lesson_list(
         database, only, search=search, before=before, limit=AT_ONCE
     ):
-        rows += _documents(part, _warmed(database, part))
+        rows += page.document(database, part, None)["lessons"]
         before = part[-1].number
     report.put(path, "".join(f"{json.dumps(row, allow_nan=False)}\n" for row in rows))
     return len(rows)
-
-
-def _warmed(database: Database, lessons: Sequence[Lesson]) -> set[int]:
-    """Return the numbers of those whose opening was decided in warm-up."""
-    warm_ups = WarmUps(database)
-    return {
-        lesson.number
-        for lesson in lessons
-        for facts in (lesson.facts,)
-        if warm_ups.has(facts.instance, facts.timeframe, facts.bar_time + duration(facts.timeframe))
-    }

@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 
 from torra.clock import System
-from torra.commands.answer import CommandAnswer, answering, open_database
+from torra.commands.answer import CommandAnswer, answering, open_database, open_desk
 from torra.commands.options import MOST_ROWS, SpelledGroup, number
 from torra.config import load_desk
 from torra.exhibits.numbers import aligned
@@ -88,7 +88,8 @@ def jobs(home: Path, /, job: int | None) -> CommandAnswer:
     from torra.jobs import asking  # noqa: PLC0415
 
     if job is None:
-        return CommandAnswer(asking.listed(home), asking.table)
+        with open_database(home) as database:
+            return CommandAnswer(asking.document(database), asking.table)
     return CommandAnswer(asking.cancelled(home, job), asking.cancelled_line)
 
 
@@ -96,25 +97,14 @@ def jobs(home: Path, /, job: int | None) -> CommandAnswer:
 @answering
 def results(home: Path, /) -> CommandAnswer:
     """Show what the desk's trades won and lost: today, by symbol, side, reason and day."""
-    from torra.dashboard.view.looking_desk import look_at  # noqa: PLC0415
     from torra.exhibits import money as words  # noqa: PLC0415
-    from torra.money import book  # noqa: PLC0415
 
+    with open_desk(home) as desk:
+        money = desk.money()
+    text = words.table(money)
     if not (home / DATABASE).is_file():
-        # A home without a database stays without one.
-        load_desk(home)
-        nothing = book.Money(System().real_now(), (), 0.0, ())
-        return CommandAnswer(
-            nothing.as_json(),
-            "No desk has run here yet, so there is no trade: start one with `torra run`.",
-        )
-    settings, database, desk = look_at(home)
-    try:
-        setups = [(setup.instance, setup.profile) for setup in desk.setups.values()]
-        money = book.MoneyBook(database, settings.paper_currency).money(setups, desk.clock.now())
-    finally:
-        database.close()
-    return CommandAnswer(money.as_json(), words.table(money))
+        text = "No desk has run here yet, so there is no trade: start one with `torra run`."
+    return CommandAnswer(money.as_json(), text)
 
 
 @click.command()
@@ -124,13 +114,14 @@ def results(home: Path, /) -> CommandAnswer:
 @answering
 def models(home: Path, /, vendor: str | None) -> CommandAnswer:
     """Show keys, models, prices and cost by vendor; --test asks one question, exit 1 if in vain."""
+    from torra.dashboard.settings import models as page  # noqa: PLC0415
     from torra.desk.models import question as model_question  # noqa: PLC0415
     from torra.desk.models import report as model_report  # noqa: PLC0415
 
-    environment = dict(os.environ)
     if vendor is None:
-        return CommandAnswer(model_report.run(home, environment), model_report.table)
-    reply = model_question.run(home, vendor, environment)
+        with open_desk(home) as desk:
+            return CommandAnswer(page.document(desk), model_report.table)
+    reply = model_question.run(home, vendor, dict(os.environ))
     return CommandAnswer(reply.document(), reply.line(), int(not reply.ok))
 
 
@@ -139,9 +130,11 @@ def models(home: Path, /, vendor: str | None) -> CommandAnswer:
 @answering
 def cost(home: Path, profile: str | None) -> CommandAnswer:
     """Show what models have cost, and what is left of each profile's hour."""
+    from torra.dashboard.screens import costs as page  # noqa: PLC0415
     from torra.desk import costs  # noqa: PLC0415
 
-    return CommandAnswer(costs.run(home, profile), costs.table)
+    with open_desk(home) as desk:
+        return CommandAnswer(page.document(desk, profile), costs.table)
 
 
 @click.command()
@@ -151,16 +144,16 @@ def doctor(home: Path) -> CommandAnswer:
     from torra.desk.checks import table  # noqa: PLC0415
 
     document = table.document(table.doctor(home))
-    return CommandAnswer(document, table.table, int(not document["ok"]))
+    return CommandAnswer(document, table.table, int(document["status"] == "alert"))
 
 
 @click.group(cls=SpelledGroup, invoke_without_command=True)
-@number("--limit", 30, 1, 2000)
+@number("--limit", listing.ROWS, 1, 2000)
 @answering
 def notices(home: Path, /, limit: int) -> CommandAnswer:
     """Show what was told to you, newest first, and whether it arrived."""
     with open_database(home) as database:
-        return CommandAnswer(listing.document(database, limit), listing.table)
+        return CommandAnswer(listing.document(database, limit=limit), listing.table)
 
 
 @notices.command("test")

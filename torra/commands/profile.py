@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +20,7 @@ import click
 
 from instance_database import open_home
 from torra.clock import System
-from torra.commands.answer import CommandAnswer, answering, wants_json
+from torra.commands.answer import CommandAnswer, answering, open_desk, wants_json
 from torra.commands.options import ANY_PATH, SpelledGroup, flag, number, on_terminal
 from torra.commands.terminal import say
 from torra.config import Profile, load_desk
@@ -63,40 +62,31 @@ def profile() -> None:
 @answering
 def show(home: Path, name: str | None) -> CommandAnswer:
     """Show every profile, or every setting of one."""
-    with _book(home) as book:
+    from torra.dashboard.settings import profiles as page  # noqa: PLC0415
+
+    with open_desk(home) as desk:
         if name is None:
-            return _overview(book)
-        values, digest = _values(book, name), book.read(name).digest
+            return CommandAnswer(page.every(desk), _overview)
+        book = page.book_of(desk)
+        values = _values(book, name)
+        document = page.document(desk, book.read(name))
     here, lines = flat(values), []
     for setting in settings(values):
         value = here.get(setting.place, ABSENT)
         if value is not ABSENT:
             differs = "" if value == setting.default else f"   (default {shown(setting.default)})"
             lines.append(f"{setting.name:<40}{shown(value)}{differs}")
-    return CommandAnswer({"profile": name, "digest": digest, "values": values}, lines)
+    return CommandAnswer(document, lines)
 
 
-def _overview(book: ProfileBook) -> CommandAnswer:
-    """Return every profile with what differs from the default and who uses it."""
-    rows, lines = [], [f"{'profile':<20}{'digest':<18}{'differs':>8}  used by"]
-    for name in book.names():
-        loaded = book.read(name)
-        users = [item.id for item in book.users(name)]
-        differs = len(compare(DEFAULT, canonical(loaded.profile))) if loaded.profile else None
-        rows.append(
-            {
-                "profile": name,
-                "digest": loaded.digest,
-                "differences": differs,
-                "users": users,
-                "path": str(loaded.path.absolute()),
-                "shipped": loaded.shipped,
-                "trouble": loaded.trouble,
-            }
-        )
-        count = "broken" if differs is None else str(differs)
-        lines.append(f"{name:<20}{loaded.digest:<18}{count:>8}  {', '.join(users) or 'nobody'}")
-    return CommandAnswer({"profiles": rows}, lines)
+def _overview(document: Mapping[str, Any]) -> str:
+    """Return every profile with what differs from the default and who uses it, for a terminal."""
+    lines = [f"{'profile':<20}{'digest':<18}{'differs':>8}  used by"]
+    for row in document["profiles"]:
+        count = "broken" if row["broken"] else row["differences"]
+        users = ", ".join(use["instance"] for use in row["users"]) or "nobody"
+        lines.append(f"{row['profile']:<20}{row['digest']:<18}{count:>8}  {users}")
+    return "\n".join(lines)
 
 
 @profile.command()
@@ -197,9 +187,7 @@ def history(home: Path, name: str) -> CommandAnswer:
             for row in entry.changes
         ]
         lines += [f"      {line}" for line in _change_lines(changes)]
-    rows = [
-        {key: value for key, value in asdict(entry).items() if key != "values"} for entry in entries
-    ]
+    rows = [entry.as_json() for entry in entries]
     return CommandAnswer(
         {"profile": name, "entries": rows}, lines or f"{name} was never saved by Torra"
     )

@@ -9,13 +9,12 @@ a trade. A home without a database stays without one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from torra.commands.answer import CommandAnswer, answering, open_database
+from torra.commands.answer import CommandAnswer, answering, open_database, open_desk
 from torra.commands.options import ANY_FILE, flag, number
 from torra.commands.terminal import say
 from torra.config import load_desk
@@ -110,10 +109,14 @@ def effect(
     """List the ticks that agents changed, and what L1 alone would have done instead."""
     from torra.replay.changed import listing, words  # noqa: PLC0415
 
-    name = instance and instance.upper()
-    page, paths = listing.of_home(home, instance=name, kinds=what, limit=limit, before=before)
-    document = {**page.as_json(), "paths": [asdict(path) for path in paths]}
-    return CommandAnswer(document, words.table(page, paths, what))
+    with open_desk(home) as desk:
+        page = listing.listed(
+            desk.database, desk.settings, instance=instance and instance.upper(), kinds=what,
+            limit=limit, before=before,
+        )  # fmt: skip
+        subjects = standings.subjects_of(desk.setups) if page.of else ()
+        paths = [listing.paths(desk.database, subject) for subject in subjects]
+    return CommandAnswer(page.as_json(paths), words.table(page, paths, what))
 
 
 def table(document: Mapping[str, Any]) -> str:

@@ -12,12 +12,13 @@ from typing import Any
 
 import click
 
-from torra.commands.answer import CommandAnswer, answering
+from torra.commands.answer import CommandAnswer, answering, open_database
 from torra.commands.options import flag, number, on_terminal
 from torra.commands.terminal import say
+from torra.config import load_desk
 from torra.errors import ConfigError
 from torra.exhibits.money import close_headline, close_outlook
-from torra.trading import by_hand, commanding, hand_close
+from torra.trading import by_hand, commanding, hand_close, signal_list
 from torra.trading.hand_close import Ask, CloseQuote
 
 reason_option = click.option("--reason", default="", help="Goes on record.")
@@ -51,7 +52,13 @@ def resume(home: Path, **options: Any) -> CommandAnswer:
 @answering
 def signals(home: Path, instance: str | None, limit: int) -> CommandAnswer:
     """Show the trading state, bridges, alarms, proposals and the newest signals."""
-    return CommandAnswer(by_hand.signals(home, instance, limit), by_hand.table)
+    if instance is not None:
+        instance = load_desk(home).instance(instance).id
+    with open_database(home) as database:
+        desk = commanding.context_of(home, database)
+        return CommandAnswer(
+            signal_list.document(desk, limit=limit, instance=instance), signal_list.table
+        )
 
 
 @click.command()

@@ -9,19 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from types import GenericAlias
 from typing import Any, Final, Literal, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, create_model
+from pydantic import ConfigDict, JsonValue, TypeAdapter, create_model
 
 from torra.dashboard.screens.health import Signs
 from torra.dashboard.settings.profiles import ProfileLine
 from torra.dashboard.view.health_context import DatabaseCheck
-from torra.store.audit import Break
+from torra.desk.costs import KEPT_FIELDS, TOKENS
+from torra.jobs import asking
+from torra.money.book import AccountMoney, DayCap
+from torra.notices.listing import TEXTS
+from torra.store.audit import SEALED, Break
 from torra.store.trade.rows import (
     AlarmRow,
     BridgeRow,
     Draft,
     ProposalRow,
+    ProviderBlock,
     SignalRow,
     SignalStep,
     TradingStateRow,
@@ -37,12 +43,80 @@ VERSION: Final = {"version": str}
 PROPOSAL: Any = create_model("Proposal", __base__=ProposalRow, drafts=(list[Draft], ...))
 """A proposal as it is answered: its orders are read."""
 
-JOBS: Final = {"desk_runs": bool, "jobs": Objects}
+JOBS: Final = {
+    "desk_runs": bool,
+    "jobs": [
+        {
+            **dict.fromkeys(asking.COLUMNS, str),
+            **dict.fromkeys(("id", "attempt", "done", "total"), int),
+            **dict.fromkeys(("started_at", "ended_at"), str | None),
+            "parameters": Object,
+            "stops": bool,
+        }
+    ],
+}
+
+SUMS: Final = {
+    "usd": float,
+    "calls": int,
+    **dict.fromkeys(TOKENS, int),
+    "kept_usd": float,
+    "kept_calls": int,
+    "kept_share": float,
+}
+"""What some calls cost; those `kept` count at their worst case."""
+
+STEP: Final = {
+    "degradation_level": str,
+    "worst_tick_usd": float,
+    "needs_usd": float | None,
+    "here": bool,
+}
+COSTS: Final = {
+    **dict.fromkeys(("at", "currency"), str),
+    **dict.fromkeys(("last_hour", "today", "last_24_hours"), SUMS),
+    "projected_day_usd": float,
+    "roles": [{"role": str, **SUMS}],
+    "models": [{"model": str, **SUMS}],
+    "days": [{"day": str, "usd": float, "calls": int}],
+    "profiles": [
+        {
+            "profile": str,
+            "spent_usd": float,
+            **dict.fromkeys(("ceiling_usd", "left_usd", "worst_tick_usd"), float | None),
+            **dict.fromkeys(("ticks_left", "ticks_an_hour"), int | None),
+            **dict.fromkeys(
+                ("free_at", "degradation_level", "degradation_level_since", "oldest_leaves_at"),
+                str | None,
+            ),
+            "ladder": [STEP],
+            "booked_ahead": int,
+        }
+    ],
+    "blocked": list[ProviderBlock],
+    "kept": [{**dict.fromkeys(KEPT_FIELDS, str), "id": int, "usd": float, "under_way": bool}],
+    "late": {"calls": int, "of": int},
+    "paying": list[str],
+    "changed": {"changed": int, "all": int},
+    "vendors": [{"vendor": str, "tick_usd": float, "day_usd": float}],
+    "proposals": list[str],
+}
 
 ANSWERS: Final[Mapping[str, Any]] = {
     "api_approval": {**VERSION, "proposal": PROPOSAL, "now": Object | None},
     "api_approvals": {**VERSION, "waiting": list[PROPOSAL], "decided": list[PROPOSAL]},
-    "api_audit": {"entries": Objects, "next": int | None, "broken": Break | None},
+    "api_audit": {
+        "entries": [
+            {
+                "seq": int,
+                **dict.fromkeys((*SEALED[1:], "hash"), str),
+                "before": JsonValue,
+                "after": JsonValue,
+            }
+        ],
+        "next": int | None,
+        "broken": Break | None,
+    },
     "api_bars": {
         "candles": list[dict[str, float]],
         "times": list[int],
@@ -57,8 +131,9 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "needed": int,
         "changed": Objects,
         "next": str | None,
+        "paths": Objects | None,
     },
-    "api_costs": {"report": Object},
+    "api_costs": COSTS,
     "api_desk": {"desk": Object},
     "api_first_run": {"steps": Objects},
     "api_health": {"status": str, "check": DatabaseCheck, "signs": Signs},
@@ -71,7 +146,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
     },
     "api_job": JOBS,
     "api_jobs": JOBS,
-    "api_lessons": {"lessons": Objects, "next": int | None},
+    "api_lessons": {"lessons": Objects, "next": int | None, "stored": int},
     "api_models": {
         "at": str,
         "currency": str,
@@ -86,14 +161,25 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "day": str,
         "lost_today": float,
         "warm_up_today": float,
-        "caps": Objects,
-        "accounts": Objects,
+        "caps": list[DayCap],
+        "accounts": list[AccountMoney],
     },
     "api_money_line": {
         "period": str,
         "accounts": dict[str, list[dict[Literal["at", "closed", "whole"], str | float | None]]],
     },
-    "api_notices": {"notices": Objects, "newest": int},
+    "api_notices": {
+        "notices": [
+            {
+                **dict.fromkeys(TEXTS, str),
+                "id": int,
+                "silent": bool,
+                "sent": [{"service": str, "state": str, "tries": int, "detail": str}],
+            }
+        ],
+        "newest": int,
+        "services": [{"service": str, "failed": str, "at": str}],
+    },
     "api_overview": {"desk": Object, "symbols": Objects, "debates": Objects},
     "api_profile": {
         **get_type_hints(ProfileLine),
@@ -116,6 +202,11 @@ ANSWERS: Final[Mapping[str, Any]] = {
         **VERSION,
         "signals": list[SignalRow],
         "before": int | None,
+        "trading_state": str,
+        "reason": str,
+        "at": str | None,
+        "engaged": str,
+        "proposals": Objects,
         "positions": Objects,
         "bridges": list[BridgeRow],
         "alarms": list[AlarmRow],
@@ -136,7 +227,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
 def adapters() -> dict[str, TypeAdapter[Any]]:
     """Return what reads and describes each answer; one whose fields are known allows no other."""
     return {
-        name: TypeAdapter(_model(name, answer) if isinstance(answer, Mapping) else answer)
+        name: TypeAdapter(_kind(_title(name.removeprefix("api_")), answer))
         for name, answer in ANSWERS.items()
     }
 
@@ -151,11 +242,21 @@ def schemas() -> tuple[dict[str, Object], Object]:
     return {name: schema for (name, _), schema in answers.items()}, shared.get("$defs", {})
 
 
-def _model(name: str, fields: Mapping[str, Any]) -> type[BaseModel]:
-    """Return the model of an answer; a field with a default may be missing."""
-    kinds: dict[str, Any] = {
-        field: kind if isinstance(kind, tuple) else (kind, ...) for field, kind in fields.items()
+def _kind(title: str, kind: Any) -> Any:
+    """Return the type of a value: of a mapping a closed model, of a list of one a list of them.
+
+    A field with a default may be missing.
+    """
+    if isinstance(kind, list):
+        return GenericAlias(list, (_kind(title, kind[0]),))
+    if not isinstance(kind, Mapping):
+        return kind
+    fields: dict[str, Any] = {
+        name: own if isinstance(own, tuple) else (_kind(title + _title(name), own), ...)
+        for name, own in kind.items()
     }
-    closed = ConfigDict(extra="forbid")
-    title = "".join(part.capitalize() for part in name.removeprefix("api_").split("_"))
-    return create_model(title, __config__=closed, **kinds)
+    return create_model(title, __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _title(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))

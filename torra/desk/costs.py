@@ -1,10 +1,9 @@
 """The cost report: money spent on models by hour, day, role, model and profile, against ceilings.
 
-`torra cost` prints `run`, the page Cost shows `report` of an open database. Everything is read from
-the desk's ledger; nothing is changed, and a home without a database stays without one. A request
-that was sent and not answered counts at its worst case and is listed apart as `kept`; so does one
-that a crash left reserved. Times are UTC and real, also where the desk's clock runs faster; money
-is USD.
+`torra cost`, the page Cost and the API hand out `report`. Everything is read from the desk's
+ledger; nothing is changed. A request that was sent and not answered counts at its worst case and is
+listed apart as `kept`; so does one that a crash left reserved. Times are UTC and real, also where
+the desk's clock runs faster; money is USD.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import math
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import pairwise
@@ -21,16 +20,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_config import GATE_ID, VENDORS, AgentSettings
-from instance_database import Database, open_home
-from torra.clock import System, duration, iso, parse
-from torra.config import NAME, Instance, Profile, load_desk, load_profile
+from instance_database import Database
+from torra.clock import duration, iso, parse
+from torra.config import NAME, Instance, Profile, load_profile
 from torra.errors import ConfigError
-from torra.home import DATABASE, PRICES
+from torra.home import PRICES
 from torra.providers import call_health
 from torra.providers.prices import PriceList
 from torra.providers.vendors.addresses import key_sign
 from torra.store import hosted as hosted_table
 from torra.store import ledger as ledger_table
+from torra.store import tick_queries
 from torra.tick.degradation import UNASKED, Local, degradation_level_name, tick_worst_case, to_climb
 from torra.tick.spending import HOUR
 
@@ -64,9 +64,6 @@ GATE_COST: Final = (
 Row = dict[str, Any]
 """A row of the ledger, or a part of the report, by name; USD are rounded to DECIMALS."""
 
-Settings = Callable[[str], Profile | None]
-"""Returns a profile by its name; None for one that was booked for once and is gone."""
-
 FOREVER: Final = parse("9000-01-01")
 """The end of the newest stretch: rows of a clock that runs ahead count too."""
 
@@ -81,33 +78,6 @@ GONE: Final = dict.fromkeys(
      "degradation_level", "degradation_level_since")
 )  # fmt: skip
 """What is not known of a profile that is gone."""
-
-
-def run(home: Path, profile: str | None = None) -> Row:
-    """Return the report of a home, or of one profile; raises ConfigError for one not there.
-
-    Beside what `report` returns: `vendors`, what each would cost a desk whose profiles pay none;
-    `proposals`, settings that would save money, each in a few sentences.
-    """
-    now = System().real_now()
-    instances = load_desk(home).instances
-    names = [item.profile for item in instances]
-    # Opening would create a database, and a question must not leave one behind.
-    with ExitStack() as stack:
-        database = None
-        if (home / DATABASE).exists():
-            database = stack.enter_context(closing(open_home(home)))
-            names += [item.profile for item in hosted_table.hosted_instances(database)]
-        document = report(home, database, names, now, profile=profile)
-    chosen = {row["profile"] for row in document["profiles"]}
-    pairs = [(item, profile_of(item.profile, home)) for item in instances if item.profile in chosen]
-    setups = [(item, profile) for item, profile in pairs if profile is not None]
-    pays = document["last_24_hours"]["calls"] or any(one.agents.paid() for _, one in setups)
-    return {
-        **document,
-        "vendors": [] if pays else of_vendors(home, setups),
-        "proposals": _proposals(document, setups),
-    }
 
 
 def _proposals(document: Row, setups: Iterable[tuple[Instance, Profile]]) -> list[str]:
@@ -151,38 +121,45 @@ def closes_a_day(instances: Iterable[Instance]) -> int:
 
 def report(
     home: Path,
-    database: Database | None,
-    named: Iterable[str],
+    database: Database,
+    setups: Sequence[tuple[Instance, Profile]],
     now: datetime,
     *,
     profile: str | None = None,
     environment: Mapping[str, str] | None = None,
-    settings: Settings | None = None,
     past: LedgerSums | None = None,
 ) -> Row:
-    """Return the report of a database, or of None: nothing was spent.
+    """Return the report of a database, or of one profile; raises ConfigError for one not there.
 
-    `named` are the profiles of the desk, `now` is real time. `settings` returns profiles as a
-    running desk has them; without it they are read from the home. `past` remembers sums between
-    reports. The sums of `last_hour`, `today` and `last_24_hours`, of each of `roles` and of
-    `models` (VENDOR:MODEL, the dearest first) are those of `_sum`; `late` counts the newest calls
-    that were answered too late to be used; `blocked` are vendors that are not asked for a while.
+    `setups` are the desk's instances with the profiles that they run with; those of other scorers'
+    streams, and of what was booked, are read from the home. `now` is real time. `past` remembers
+    sums between reports. The sums of `last_hour`, `today` and `last_24_hours`, of each of `roles`
+    and of `models` (VENDOR:MODEL, the dearest first) are those of `_sum`; `late` counts the newest
+    calls that were answered too late to be used; `blocked` are vendors that are not asked for a
+    while; `paying` are the vendors that may be paid. `vendors` is what each would cost a desk that
+    pays none and has spent nothing. `proposals` are settings that would save money, each in a few
+    sentences. `changed` says how many verdicts the agents changed, of all.
     """
     now = now.replace(microsecond=0)
     past = past or LedgerSums()
-    booked = ledger_table.ledger_profiles(database) if database else []
-    names = _chosen(home, {*named, *booked}, profile)
-    settings = settings or (lambda name: profile_of(name, home))
-    profiles = {name: settings(name) for name in names}
-    groups = past.groups(database, names, now) if database else []
+    running = {item.profile: own for item, own in setups}
+    instances = [*(item for item, _ in setups), *hosted_table.hosted_instances(database)]
+    used = {item.profile for item in instances}
+    names = _chosen(home, used | {*ledger_table.ledger_profiles(database)}, profile)
+    profiles = {name: running.get(name) or profile_of(name, home) for name in names}
+    chosen = [(item, own) for item, own in setups if item.profile in profiles]
+    groups = past.groups(database, names, now)
     hour = [row for row in groups if row["in_hour"]]
     today = [row for row in groups if row["in_today"]]
     # The projection takes the last hour for every hour that is left of the day.
     rest = (_midnight(now) + DAY - now) / HOUR
-    read = partial(ledger_table.newest_calls, database) if database else None
-    blocks = ledger_table.provider_blocks(database) if database else []
+    read = partial(ledger_table.newest_calls, database)
     calls = call_health.health((one.agents for one in profiles.values() if one), read)
-    return {
+    paid = {name: one.agents.paid() for name, one in profiles.items() if one and name in used}
+    tallies = tick_queries.verdict_tallies(
+        database, [item.id for item in instances if item.profile in profiles]
+    ).values()
+    document = {
         "at": iso(now),
         "currency": "USD",
         "last_hour": _sum(hour),
@@ -195,13 +172,30 @@ def report(
         ]),
         "days": past.days(database, names, now),
         "profiles": _profiles(home, database, profiles, environment, now),
-        "blocked": [row.as_json() for row in blocks],
-        "kept": _unsettled(database, names, now) if database and _sum(groups)["kept_calls"] else [],
+        "blocked": [row.as_json() for row in ledger_table.provider_blocks(database)],
+        "kept": _unsettled(database, names, now) if _sum(groups)["kept_calls"] else [],
         "late": {
             "calls": sum(one.failed.get("late", 0) for one in calls),
             "of": sum(one.calls for one in calls),
         },
+        "paying": sorted({vendor for vendors in paid.values() for vendor in vendors}),
+        "changed": {
+            "changed": sum(changed for changed, _ in tallies),
+            "all": sum(every for _, every in tallies),
+        },
     }  # fmt: skip
+    free = is_free(document)
+    return {
+        **document,
+        "vendors": of_vendors(home, chosen) if free else [],
+        "proposals": _proposals(document, chosen),
+    }
+
+
+def is_free(document: Row) -> bool:
+    """Return whether a desk may pay no vendor and has spent nothing."""
+    spent = document["last_24_hours"]["calls"] or any(row["usd"] for row in document["days"])
+    return not (document["paying"] or spent)
 
 
 def table(document: Row) -> str:
@@ -284,7 +278,7 @@ class LedgerSums:
             )
         ]
 
-    def days(self, database: Database | None, profiles: Sequence[str], now: datetime) -> list[Row]:
+    def days(self, database: Database, profiles: Sequence[str], now: datetime) -> list[Row]:
         """Return day, usd and calls of each of the last DAYS days (UTC), the oldest first."""
         rows = []
         for back in range(DAYS - 1, -1, -1):
@@ -294,7 +288,6 @@ class LedgerSums:
                     partial(ledger_table.ledger_between, database), name, start, start + DAY, now
                 )
                 for name in profiles
-                if database
             ]
             usd, calls = math.fsum(usd for usd, _ in sums), sum(calls for _, calls in sums)
             rows.append({"day": iso(start)[:10], "usd": _round(usd), "calls": calls})
@@ -362,7 +355,7 @@ def _chosen(home: Path, names: set[str], profile: str | None) -> list[str]:
 
 def _profiles(
     home: Path,
-    database: Database | None,
+    database: Database,
     profiles: Mapping[str, Profile | None],
     environment: Mapping[str, str] | None,
     now: datetime,
@@ -371,7 +364,7 @@ def _profiles(
     prices = PriceList.read(home / PRICES)
     profile_rows = []
     for name, profile in profiles.items():
-        rows = ledger_table.ledger_rows(database, now - HOUR, name) if database else []
+        rows = ledger_table.ledger_rows(database, now - HOUR, name)
         row: Row = {
             "profile": name,
             "spent_usd": _round(_usd(rows)),
@@ -381,7 +374,7 @@ def _profiles(
             "booked_ahead": sum(parse(row["at"]) > now for row in rows),
         }
         if profile is not None:
-            level = (database and ledger_table.degradation_level_row(database, name)) or {}
+            level = ledger_table.degradation_level_row(database, name) or {}
             worst = worst_ticks(
                 prices, profile.agents, os.environ if environment is None else environment
             )
@@ -489,15 +482,11 @@ def by_vendor(home: Path, agents: AgentSettings) -> dict[str, float]:
 
 
 def profile_of(name: str, home: Path) -> Profile | None:
-    """Return a profile; None for one that was booked for once and is gone. Raises ConfigError."""
-    if not NAME.fullmatch(name):
-        return None
-    try:
-        return load_profile(name, home)
-    except ConfigError:
-        if (home / "profiles" / f"{name}.json").exists():
-            raise
-        return None
+    """Return a profile by its file; None for one that is gone, or broken."""
+    with suppress(ConfigError):
+        if NAME.fullmatch(name):
+            return load_profile(name, home)
+    return None
 
 
 def _free_at(rows: Sequence[Row], worst: float, left: float, now: datetime) -> str | None:

@@ -9,11 +9,10 @@ seconds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-from instance_database import Database, open_home
+from instance_database import Database
 from torra.errors import ConfigError, bounded
 from torra.home import DATABASE
 from torra.jobs.kinds import (
@@ -105,14 +104,6 @@ def document(database: Database, limit: int = SHOWN) -> dict[str, Any]:
 
 
 # --- from the command line ------------------------------------------------------------------------
-
-
-def listed(home: Path) -> dict[str, Any]:
-    """Return the newest jobs of a home; changes nothing, and makes no database."""
-    if not (home / DATABASE).exists():
-        return {"desk_runs": False, "jobs": []}
-    with closing(open_home(home)) as database:
-        return document(database)
 
 
 def cancelled(home: Path, number: int) -> dict[str, Any]:

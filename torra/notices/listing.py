@@ -10,34 +10,48 @@ from functools import partial
 from typing import Any, Final
 
 from instance_database import Database
+from torra.harmless_text import HOSTILE
 from torra.notices import apprise_service
 from torra.notices.protocol import Notice, NoticePlace, NoticeRefused, NoticeService
 from torra.store import notices as notice_table
 from torra.time_limit import TimeLimit
 
-COLUMNS: Final = ("id", "key", "kind", "level", "title", "text", "instance", "desk_time", "at")
-ROWS: Final = 30
+TEXTS: Final = ("key", "kind", "level", "title", "text", "instance", "desk_time", "at")
+"""Columns of a notice that are text; `silent` ones are listed, and nobody is called for them."""
+
+LONGEST: Final = 600
+ROWS: Final = 50
 
 
-def document(database: Database, limit: int = ROWS) -> dict[str, Any]:
-    """Return the newest notices, newest first, with their way, and how each service does."""
+def document(database: Database, after: int | None = None, limit: int = ROWS) -> dict[str, Any]:
+    """Return notices, oldest first, each with its way, and how each service does.
+
+    These are those above the number `after`, or the newest ones. `newest` is what to name as
+    `after` then: a smaller number shows that another database is there, such as a restored one.
+    Every text is cleaned, for a database may have been written by others.
+    """
+    newest = notice_table.newest_notice(database)
+    rows = notice_table.notices_after(
+        database, max(0, newest - limit) if after is None else after, limit
+    )
     return {
         "notices": [
-            {name: row[name] for name in COLUMNS} | {"silent": bool(row["silent"])}
-            | {"sent": row["sent"]}
-            for row in notice_table.notices(database, limit)
+            {name: HOSTILE.sub("", str(row[name]))[:LONGEST] for name in TEXTS}
+            | {"id": row["id"], "silent": bool(row["silent"]), "sent": row["sent"]}
+            for row in rows
         ],
+        "newest": rows[-1]["id"] if rows else newest,
         "services": [
             {"service": row["service"], "failed": row["detail"], "at": row["at"]}
             for row in notice_table.notice_services(database)
         ],
-    }  # fmt: skip
+    }
 
 
 def table(document: Mapping[str, Any]) -> str:
-    """Return the list for a terminal."""
+    """Return the list for a terminal, newest first."""
     lines = []
-    for row in document["notices"]:
+    for row in reversed(document["notices"]):
         moment = str(row["at"]).replace("T", " ").replace("Z", " UTC")
         lines.append(f"{moment}  {row['level']:<8}  {row['title']}. {row['text']}  [{state(row)}]")
     failing = [row for row in document["services"] if row["failed"]]

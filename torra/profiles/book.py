@@ -18,7 +18,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -94,6 +94,10 @@ class HistoryEntry:
     digest: str
     changes: Sequence[Mapping[str, Any]]
     values: Mapping[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for programs, without its values."""
+        return {name: value for name, value in asdict(self).items() if name != "values"}
 
 
 @dataclass(frozen=True, slots=True)

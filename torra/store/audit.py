@@ -10,8 +10,10 @@ entries with hashes that fit. Callers pass settings and ids: no secret belongs i
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from torra.store.connection import RowDict, Store, to_json
@@ -96,6 +98,33 @@ def audit_entries(
         *named.values(),
         limit,
     )
+
+
+def audit_page(
+    store: Store, *, before: int | None = None, limit: int = 100, action: str = "", actor: str = ""
+) -> dict[str, Any]:
+    """Return `entries` as `audit_entries` does, with their values before and after read.
+
+    `next` is what to name as `before` then, None on the last page. `broken` is the first break of
+    the chain within them; None where it holds, and where the filter leaves links out. What somebody
+    broke stays the text that it is.
+    """
+    # One more than is wanted, to know whether there are older ones.
+    rows = audit_entries(store, before=before, limit=limit + 1, action=action, actor=actor)
+    more, rows, broken = len(rows) > limit, rows[:limit], None
+    if rows and not (action or actor):
+        # The entry before the oldest is not at hand: the hash that the oldest claims stands for it.
+        last = {"seq": rows[-1]["seq"] - 1, "hash": rows[-1]["previous"]}
+        broken = first_break(rows[::-1], last)
+    for row in rows:
+        for side in ("before", "after"):
+            with suppress(ValueError):
+                row[side] = json.loads(row[side])
+    return {
+        "entries": rows,
+        "next": rows[-1]["seq"] if more else None,
+        "broken": asdict(broken) if broken else None,
+    }
 
 
 def every_audit_entry(store: Store, page: int = PAGE) -> Iterator[list[RowDict]]:

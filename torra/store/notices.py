@@ -141,7 +141,16 @@ def due_notice(store: Store, service: str, now: datetime) -> RowDict | None:
 
 def notices(store: Store, limit: int) -> list[RowDict]:
     """Return the newest notices, newest first, each with its `sent`: one row a service."""
-    rows = store.rows("SELECT * FROM notices ORDER BY id DESC LIMIT ?", limit)
+    return _with_ways(store, store.rows("SELECT * FROM notices ORDER BY id DESC LIMIT ?", limit))
+
+
+def notices_after(store: Store, number: int, limit: int) -> list[RowDict]:
+    """Return the notices with a greater number, oldest first, each with its `sent`."""
+    sql = "SELECT * FROM notices WHERE id > ? ORDER BY id LIMIT ?"
+    return _with_ways(store, store.rows(sql, number, limit))
+
+
+def _with_ways(store: Store, rows: list[RowDict]) -> list[RowDict]:
     for row in rows:
         row["sent"] = store.rows(
             "SELECT service, state, tries, detail FROM notice_outbox WHERE notice = ? "
@@ -149,11 +158,6 @@ def notices(store: Store, limit: int) -> list[RowDict]:
             row["id"],
         )
     return rows
-
-
-def notices_after(store: Store, number: int, limit: int) -> list[RowDict]:
-    """Return the notices with a greater number, oldest first."""
-    return store.rows("SELECT * FROM notices WHERE id > ? ORDER BY id LIMIT ?", number, limit)
 
 
 def newest_notice(store: Store) -> int:

@@ -23,8 +23,6 @@ from torra.errors import ConfigError, DataUnavailable, StoreUnavailable, TorraEr
 from torra.home import DATABASE, lost
 from torra.store import bars as bar_table
 from torra.store import ticks as claim_table
-from torra.store.standings import WarmUps
-from torra.store.trade import proposals_and_alarms as execution_table
 from torra.store.trade.rows import ProposalRow
 from torra.tick import approval
 from torra.trading import channels
@@ -45,21 +43,12 @@ from torra.trading.reconciliation import missing_key
 from torra.verdict.risk_engine import DenyReason
 from torra.verdict.signal_states import SENT, signal_life
 
-ROWS: Final = 30
-"""Signals that `torra signals` shows unless it is asked for more."""
-
 COLUMNS: Final = (
     "sid", "instance", "timeframe", "bar_time", "kind", "side", "lots", "entry", "stop", "target",
     "state", "detail", "decided_at", "expires", "bridge", "ticket", "price", "opened_at",
     "close_price", "closed_at", "profit", "r_multiple", "close_reason", "outcome", "evolution",
 )  # fmt: skip
 """The columns of a signal that are shown."""
-
-IN_WARM_UP: Final = (
-    "made in warm-up, on bars from before the desk's first start, on paper; no order of a running "
-    "desk"
-)
-"""What the mark warm-up means."""
 
 
 # --- the commands ---------------------------------------------------------------------------------
@@ -206,35 +195,6 @@ def settle(desk: CommandContext, sid: str, *, reason: str = "") -> CommandResult
     return CommandResult(document, {"state": row["state"]}, after)
 
 
-def signals(home: Path, instance: str | None = None, limit: int = ROWS) -> dict[str, Any]:
-    """Return state, bridges, alarms, proposals and the newest signals; changes nothing."""
-    if instance is not None:
-        instance = load_desk(home).instance(instance).id
-    # Looking must not make a database: an empty one would pass for a desk.
-    if not (home / DATABASE).exists():
-        empty: dict[str, Any] = {name: [] for name in ("bridges", "alarms", "proposals", "signals")}
-        return {"trading_state": "ACTIVE", "reason": "", "at": None, **empty}
-    with closing(open_home(home)) as database:
-        rows, warmed = (
-            execution_table.signal_page(database, instance=instance, limit=limit),
-            WarmUps(database),
-        )
-        return {
-            **_state(database),
-            "bridges": [row.as_json() for row in database.bridges()],
-            "alarms": [row.as_json() for row in database.alarms()],
-            "proposals": [
-                approval.as_json(row, database)
-                for row in database.proposals()
-                if instance in (None, row.instance)
-            ],
-            "signals": [
-                {name: getattr(row, name) for name in COLUMNS} | {"warm_up": warmed.made(*row.bar)}
-                for row in rows
-            ],
-        }
-
-
 def market_now(
     desk: CommandContext, instance: Instance, now: datetime
 ) -> tuple[float, dict[str, Any]]:
@@ -280,24 +240,6 @@ def resumed(document: Mapping[str, Any]) -> str:
     return "\n".join([*lines, state_line(document)])
 
 
-def table(document: Mapping[str, Any]) -> str:
-    """Return `torra signals` for a terminal."""
-    lines = [state_line(document)]
-    lines += [_bridge_line(row) for row in document["bridges"]]
-    lines += [f"ALARM {row['at']} {row['kind']}: {row['detail']}" for row in document["alarms"]]
-    lines += [_proposal_line(row) for row in document["proposals"]]
-    if not document["signals"]:
-        return "\n".join([*lines, "No signal has been written yet."])
-    heading = (
-        f"{'id':<14}{'instance':<12}{'tf':<5}{'decided':<18}{'order':<11}{'lots':>7}"
-        f"  {'state':<17}what came of it"
-    )
-    lines += ["", heading, *(_signal_line(row) for row in document["signals"])]
-    if number := sum(row["warm_up"] for row in document["signals"]):
-        lines += ["", f"{number:,} of these {len(document['signals']):,}: {IN_WARM_UP}."]
-    return "\n".join(lines)
-
-
 def decided_line(document: Mapping[str, Any]) -> str:
     """Return what became of a proposal."""
     why = f": {document['reason']}" if document["reason"] else ""
@@ -307,37 +249,6 @@ def decided_line(document: Mapping[str, Any]) -> str:
         for row in document["signals"]
     ]
     return "\n".join([f"{document['sid']} is {document['state']}{why}", *sent])
-
-
-def _bridge_line(row: Mapping[str, Any]) -> str:
-    state = f"{row['deny']}: {row['detail']}" if row["deny"] else row["detail"] or "ready"
-    return f"bridge {row['name']}: {state} (books compared {row['reconciled_at'] or 'never'})"
-
-
-def _proposal_line(row: Mapping[str, Any]) -> str:
-    line = (
-        f"PROPOSAL {row['sid']} {row['action']} {row['instance']} {row['timeframe']} at "
-        f"{row['price']}, until {row['expires']}: torra approve {row['sid']}"
-    )
-    thesis = row.get("thesis")
-    return f"{line}\n  the trader's words: {thesis['claim']}" if thesis else line
-
-
-def _signal_line(row: Mapping[str, Any]) -> str:
-    moment = row["decided_at"].replace("T", " ")[:16]
-    return (
-        f"{row['sid']:<14}{row['instance']:<12}{row['timeframe']:<5}{moment:<18}"
-        f"{row['kind'] + ' ' + row['side']:<11}{row['lots']:>7g}  {row['state']:<17}{_end_of(row)}"
-        f"{', warm-up' if row['warm_up'] else ''}"
-    )
-
-
-def _end_of(row: Mapping[str, Any]) -> str:
-    if row["state"] == "CLOSED":
-        return f"{row['profit']:+.2f} ({row['r_multiple']:+.2f} R, {row['close_reason']})"
-    if row["price"] is not None:
-        return f"at {row['price']:.10g}"  # as filled: :g alone would round 62586.75
-    return str(row["detail"])
 
 
 # --- details --------------------------------------------------------------------------------------
@@ -380,16 +291,17 @@ def _partly(failed: Sequence[str], halts: Sequence[str]) -> str:
 
 
 def _changed(database: Database, before: str) -> CommandResult:
-    document = _state(database)
+    now = iso(System().real_now().replace(microsecond=0))
+    document = {**state_of(database), "now": now}
     after = {"trading_state": document["trading_state"], "reason": document["reason"]}
     return CommandResult(document, {"trading_state": before}, after)
 
 
-def _state(database: Database) -> dict[str, Any]:
+def state_of(database: Database) -> dict[str, Any]:
+    """Return the trading state with its reason and since when it holds."""
     newest = claim_table.trading_states(database, 1)
     return {
         "trading_state": database.trading_state(),
         "reason": newest[0].reason if newest else "",
         "at": newest[0].at if newest else None,
-        "now": iso(System().real_now().replace(microsecond=0)),
     }

@@ -78,20 +78,20 @@ def effect(
                 words.came(tick.done.came_to, currency),
             )
     worth = figures.sanitize(job_table.newest_says(context.database, "worth"), 600)
-    paths = [words.of_paths(path, currency) for path in _paths(context, ticks)]
+    paths = [words.of_paths(path, currency) for path in _paths(context, ticks) or ()]
     sums = paths or [*filter(None, [worth]), words.RENEWED]
     sentences = (listing.enough(changed), *sums, words.NOT_ADDED)
     return Effect(sentences, of_ticks, f"in {currency}" if currency else IN_MONEY)
 
 
-def _paths(context: PageContext, ticks: int) -> tuple[Paths, ...]:
-    """Return the whole paths of a small desk; remembered until it has another tick."""
+def _paths(context: PageContext, ticks: int) -> tuple[Paths, ...] | None:
+    """Return the whole paths of a small desk, remembered until it has another tick; else None."""
     from torra.desk import promotion  # noqa: PLC0415
     from torra.replay.changed import listing  # noqa: PLC0415
 
     if ticks > FEW:
-        return ()
-    setups = [(setup.instance, setup.profile) for setup in context.desk.setups.values()]
+        return None
+    setups = context.setups
     version = ticks, *((item.id, profile.digest()) for item, profile in setups)
     cached = _PATHS.get(context.database)
     if cached is None or cached[0] != version:
@@ -109,7 +109,11 @@ def changed() -> ResponseReturnValue:
 
 
 def api_changed() -> ResponseReturnValue:
-    """Answer the ticks that agents changed, newest first; `next` is what to ask as `before`."""
+    """Answer the ticks that agents changed, newest first; `next` is what to ask as `before`.
+
+    `paths` compares the whole paths with and without agents; null beyond 1,000 ticks, of which only
+    `torra effect` compares them.
+    """
     from torra.replay.changed import listing  # noqa: PLC0415
 
     context = backing()
@@ -128,7 +132,7 @@ def api_changed() -> ResponseReturnValue:
         )
     except ConfigError as error:
         list_query.refuse(str(error))
-    return jsonify(page.as_json())
+    return jsonify(page.as_json(_paths(context, page.of) if page.of else ()))
 
 
 QUERY: Final[Fields] = {

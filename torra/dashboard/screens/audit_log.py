@@ -12,7 +12,8 @@ import csv
 import io
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import Any, Final
 
@@ -27,7 +28,7 @@ from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.exhibits import figures
 from torra.harmless_text import escaped
 from torra.store import audit as audit_chain
-from torra.store.audit import PROVES_NOT, Break, first_break
+from torra.store.audit import PROVES_NOT
 from torra.words.badge import Badge
 
 SHOWN: Final = 50
@@ -36,7 +37,7 @@ MOST: Final = 500
 
 JsonObject = dict[str, JsonValue]
 Row = dict[str, Any]
-"""An entry as it is stored; its `before` and `after` are JSON."""
+"""An entry as it is stored."""
 
 COLUMNS: Final = (
     "seq", "at", "actor", "address", "action", "target", "outcome", "before", "after", "previous",
@@ -65,13 +66,7 @@ def audit_file() -> ResponseReturnValue:
 
 def api_audit() -> ResponseReturnValue:
     """Answer entries of the audit log, newest first; `next` is what to ask as `before` after."""
-    query = list_query.read(QUERY)
-    rows, older = _entries(query)
-    return jsonify(
-        entries=[row | {side: _json(row[side]) for side in ("before", "after")} for row in rows],
-        next=older,
-        broken=_break_in(query, rows),
-    )
+    return jsonify(_listed(list_query.read(QUERY)))
 
 
 def _page(*, whole: bool) -> str:
@@ -79,18 +74,20 @@ def _page(*, whole: bool) -> str:
     if behind is None:
         return desk_page("audit.html", stored=False)
     query = list_query.read(QUERY)
-    rows, older = _entries(query)
+    listed = _listed(query)
+    rows = listed["entries"]
     if whole:
         newest = audit_chain.audit_entries(behind.database, limit=1)
         last = newest[0] if newest else {"seq": 0, "hash": figures.DASH}
         sound = f"entries 1 to {last['seq']} hold; hash of entry {last['seq']}: {last['hash']}"
-        chain = _chain(audit_chain.broken_entry(behind.database), sound)
+        broken = audit_chain.broken_entry(behind.database)
+        chain = _chain(asdict(broken) if broken else None, sound)
     elif query.words or not rows:
         # entries that the filter leaves out are links of the chain
         chain = Badge("○", "not checked here", "flat")
     else:
         sound = f"entries {rows[-1]['seq']} to {rows[0]['seq']} hold"
-        chain = _chain(_break_in(query, rows), sound)
+        chain = _chain(listed["broken"], sound)
     return desk_page(
         "audit.html",
         stored=True,
@@ -98,40 +95,28 @@ def _page(*, whole: bool) -> str:
         changes=_changes,
         query=query,
         address=partial(list_query.address, ".audit", QUERY),
-        older=older,
+        older=listed["next"],
         proves_not=PROVES_NOT,
         chain=chain,
     )
 
 
-def _entries(query: ListQuery) -> tuple[list[Row], int | None]:
-    """Return the entries of a page, and where the next page begins if there is one."""
-    # one more than is shown, to know whether there are older ones
-    rows = audit_chain.audit_entries(
-        backing().database, before=query.before, limit=query.limit + 1, **query.words
+def _listed(query: ListQuery) -> dict[str, Any]:
+    return audit_chain.audit_page(
+        backing().database, before=query.before, limit=query.limit, **query.words
     )
-    shown = rows[: query.limit]
-    return shown, shown[-1]["seq"] if len(rows) > query.limit else None
 
 
-def _chain(broken: Break | None, sound: str) -> Badge:
+def _chain(broken: Mapping[str, Any] | None, sound: str) -> Badge:
     if broken is None:
         return Badge("✓", sound, "note")
-    return Badge("✗", f"broken at {broken.seq}: {broken.why}", "alert")
-
-
-def _break_in(query: ListQuery, rows: Sequence[Row]) -> Break | None:
-    """Return the first break within entries, newest first, that the oldest of them begins."""
-    if not rows or query.words:
-        return None
-    # the entry before the oldest is not at hand: the hash that the oldest claims stands for it
-    before = {"seq": rows[-1]["seq"] - 1, "hash": rows[-1]["previous"]}
-    return first_break(rows[::-1], before)
+    return Badge("✗", f"broken at {broken['seq']}: {broken['why']}", "alert")
 
 
 def _changes(entry: Row) -> list[tuple[str, str, str]]:
     """Return what an entry changed: name, value before, value after."""
-    before, after = _json(entry["before"]), _json(entry["after"])
+    sides = (entry["before"], entry["after"])
+    before, after = (side if isinstance(side, dict) else {} for side in sides)
     return [
         (name, _value(before, name), _value(after, name))
         for name in sorted({*before, *after})
@@ -142,15 +127,6 @@ def _changes(entry: Row) -> list[tuple[str, str, str]]:
 def _value(values: JsonObject, name: str) -> str:
     value = values.get(name, figures.DASH)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _json(text: str) -> JsonObject:
-    """Return the values of an entry before or after; a broken entry has none."""
-    try:
-        values = json.loads(text)
-    except ValueError:
-        return {}
-    return values if isinstance(values, dict) else {}
 
 
 def _lines(rows: Iterable[Row]) -> Iterator[str]:

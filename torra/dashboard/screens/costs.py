@@ -7,7 +7,6 @@ says so. Nothing is changed here.
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
@@ -17,16 +16,12 @@ from flask.typing import ResponseReturnValue
 
 from agent_config import MODES
 from torra.clock import parse
-from torra.config import Profile
 from torra.dashboard.doors.routes import Api, Route
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.rendering import backing, desk_page
 from torra.desk import costs as cost_report
 from torra.desk.costs import Row
-from torra.errors import ConfigError
 from torra.exhibits import figures
-from torra.store import hosted as hosted_table
-from torra.store import tick_queries
 from torra.tick.degradation import CUSTOM, UNASKED
 
 if TYPE_CHECKING:
@@ -46,11 +41,7 @@ _PASTS: WeakKeyDictionary[Database, cost_report.LedgerSums] = WeakKeyDictionary(
 
 def costs() -> str:
     """Show what models cost, by hour, day, role and model, against the ceilings."""
-    behind = backing()
-    report = document(behind)
-    spent = report["last_24_hours"]["calls"] or any(row["usd"] for row in report["days"])
-    free = not report["paying"] and not spent
-    setups = [(setup.instance, setup.profile) for setup in behind.desk.setups.values()]
+    report = document(backing())
     return desk_page(
         "costs.html",
         report=report,
@@ -58,61 +49,31 @@ def costs() -> str:
         step_above=step_above,
         unasked=UNASKED,
         degradation_levels=DEGRADATION_LEVELS,
-        free=free,
-        models=cost_report.of_vendors(behind.home, setups) if free else [],
+        free=cost_report.is_free(report),
     )
 
 
 def api_costs() -> ResponseReturnValue:
     """Answer the figures of the screen Cost."""
-    return jsonify(report=document(backing()))
+    return jsonify(document(backing()))
 
 
-def document(behind: PageContext) -> Row:
-    """Return the report of `torra cost` from the open database, and more.
-
-    That is `paying`, the vendors that the desk may pay, and `changed`, how many verdicts the
-    agents changed, of all.
-    """
-    instances = [*behind.settings.instances, *hosted_table.hosted_instances(behind.database)]
-    profile_of = partial(_profile, behind)
-    report = cost_report.report(
-        behind.home,
-        behind.database,
-        [item.profile for item in instances],
-        behind.desk.clock.real_now(),
-        environment=behind.environment,
-        settings=profile_of,
-        past=_PASTS.setdefault(behind.database, cost_report.LedgerSums()),
+def document(context: PageContext, profile: str | None = None) -> Row:
+    """Return the cost report of a desk, or of one profile; raises ConfigError for one not there."""
+    return cost_report.report(
+        context.home,
+        context.database,
+        context.setups,
+        context.desk.clock.real_now(),
+        profile=profile,
+        environment=context.environment,
+        past=_PASTS.setdefault(context.database, cost_report.LedgerSums()),
     )
-    tallies = tick_queries.verdict_tallies(
-        behind.database, [item.id for item in instances]
-    ).values()
-    profiles = filter(None, (profile_of(item.profile) for item in instances))
-    return report | {
-        "paying": sorted({vendor for profile in profiles for vendor in profile.agents.paid()}),
-        "changed": {
-            "changed": sum(changed for changed, _ in tallies),
-            "all": sum(every for _, every in tallies),
-        },
-    }
 
 
 def step_above(row: Row) -> Row | None:
     """Return the step of a profile's ladder to which it climbs next; None on the highest."""
     return next((above for above, step in pairwise(row["ladder"]) if step["here"]), None)
-
-
-def _profile(behind: PageContext, name: str) -> Profile | None:
-    """Return a profile as the desk has it, or as its file says; None for one that is broken."""
-    for setup in behind.desk.setups.values():
-        # the profile that the desk runs with: its file may be newer
-        if setup.instance.profile == name:
-            return setup.profile
-    try:
-        return cost_report.profile_of(name, behind.home)
-    except ConfigError:
-        return None
 
 
 ROUTES = (

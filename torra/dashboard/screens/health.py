@@ -8,6 +8,7 @@ here; no key is shown.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Final
 
 from flask import jsonify, url_for
@@ -19,7 +20,7 @@ from torra.dashboard.view.commanding import CommandOutcome, command
 from torra.dashboard.view.desk_values import Overview
 from torra.dashboard.view.health_context import DatabaseCheck, HealthContext, checkup
 from torra.dashboard.view.rendering import backing, desk_page, desk_view, state
-from torra.desk.checks.result import LEVELS, CheckResult
+from torra.desk.checks.result import LEVELS, CheckResult, worst
 from torra.exhibits import figures
 
 CHECKS_A_MINUTE: Final = 4
@@ -72,7 +73,7 @@ def health() -> str:
 def api_health() -> ResponseReturnValue:
     """Answer every sign of health."""
     signs, checked = look(desk_view().overview())
-    return jsonify(status=worst(signs), check=checked, signs=signs)
+    return jsonify(status=worst(chain.from_iterable(signs.values())), check=checked, signs=signs)
 
 
 def check_database() -> ResponseReturnValue:
@@ -102,13 +103,6 @@ def look(overview: Overview) -> tuple[Signs, DatabaseCheck]:
         for name, (_, checks) in PARTS.items()
     }
     return signs, memory.database_check()
-
-
-def worst(signs: Signs) -> str:
-    """Return the worst level of all signs, "unknown" left aside."""
-    # a database that nobody has asked to read through yet is no fault
-    levels = {sign.level for part in signs.values() for sign in part} - {"unknown"}
-    return next((level for level in LEVELS if level in levels), "ok")
 
 
 def line(signs: list[CheckResult]) -> tuple[str, str]:

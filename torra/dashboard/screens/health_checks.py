@@ -14,7 +14,6 @@ import shutil
 import sqlite3
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -467,27 +466,18 @@ def versions(context: HealthContext) -> Signs:
 
 def checklist(context: HealthContext) -> Signs:
     """Yield the findings of `torra doctor`, apart from those that read the whole database."""
-    packages = []
-    for finding in context.memory.findings(context.pages, context.now):
-        # one sign for all packages that are well: there are many, and nothing to do about them
-        if finding.name == "package" and finding.level == "ok":
-            packages.append(finding.detail)
-        elif not _is_lasting(finding):
-            yield finding
-    if packages:
-        yield CheckResult("packages", "ok", ", ".join(packages))
+    findings = context.memory.findings(context.pages, context.now)
+    yield from (finding for finding in findings if not _is_lasting(finding))
 
 
 def lasting(context: HealthContext) -> Signs:
     """Yield what is known about this machine, and is no call to do anything."""
-    for finding in context.memory.findings(context.pages, context.now):
-        if _is_lasting(finding):
-            yield replace(finding, level="note")
+    yield from filter(_is_lasting, context.memory.findings(context.pages, context.now))
 
 
 def _is_lasting(finding: CheckResult) -> bool:
     """Return whether a finding is of this machine for good: nobody can mend it from here."""
-    return finding.name == "sqlite" and finding.level == "warn"
+    return finding.name == "sqlite" and finding.level == "note"
 
 
 Run = Callable[[HealthContext], Signs]

@@ -20,15 +20,14 @@ from agents.registry import AGENTS
 from torra.config import Profile
 from torra.dashboard.doors.routes import Api, Command, Fields, Route
 from torra.dashboard.trade.orders import person
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.commanding import CommandOutcome, command, words
 from torra.dashboard.view.rendering import backing, desk_page, state
-from torra.desk import costs as cost_report
 from torra.desk.costs import Row
 from torra.desk.models import expected_cost, expert_standing
 from torra.desk.models import report as model_report
 from torra.errors import ConfigError
 from torra.exhibits import figures
-from torra.store import hosted as hosted_table
 from torra.words.badge import Badge
 
 TESTS_PER_MINUTE: Final = 6
@@ -52,11 +51,10 @@ def models() -> str:
     """Show which models can be asked, who asks them and what they cost."""
     if not state().backing:
         return desk_page("models.html", here=False)
-    report = _report()
     return desk_page(
         "models.html",
         here=True,
-        report=report,
+        report=document(backing()),
         keys=KEYS,
         agents=AGENTS,
         words=model_report,
@@ -68,7 +66,7 @@ def models() -> str:
 
 def api_models() -> ResponseReturnValue:
     """Answer keys (found or missing), models, prices, cost and the newest test by vendor."""
-    return jsonify(_report())
+    return jsonify(document(backing()))
 
 
 def test_model(vendor: str) -> ResponseReturnValue:
@@ -111,29 +109,18 @@ def _refuse_unlisted(vendor: str, model: str) -> None:
 # --- reading --------------------------------------------------------------------------------------
 
 
-def _report() -> Row:
-    context = backing()
-    instances = [*context.settings.instances, *hosted_table.hosted_instances(context.database)]
+def document(context: PageContext) -> Row:
+    """Return the report on the models of a desk; raises ConfigError for a broken price list."""
     # Pages that look at a desk of another process have none of its counts.
     past = getattr(context.desk, "past", None)
     return model_report.report(
-        context.home, context.database, instances, _profiles(), context.environment, past
+        context.home, context.database, context.setups, context.environment, past
     )
 
 
 def _profiles() -> dict[str, Profile]:
-    """Return the profiles in use as the desk has them, or as their files say; none that is gone."""
     context = backing()
-    profiles = {setup.instance.profile: setup.profile for setup in context.desk.setups.values()}
-    for item in hosted_table.hosted_instances(context.database):
-        if item.profile not in profiles:
-            try:
-                profile = cost_report.profile_of(item.profile, context.home)
-            except ConfigError:
-                continue
-            if profile is not None:
-                profiles[item.profile] = profile
-    return profiles
+    return model_report.profiles_in_use(context.home, context.database, context.setups)
 
 
 # --- arranging ------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ from torra.profiles.fields import (
     shown,
     written,
 )
-from torra.profiles.guard import Change, direction
+from torra.profiles.guard import direction
 from torra.profiles.idle import idle
 from torra.profiles.ten import TEN, called
 from torra.profiles.ten import TITLES as MAIN
@@ -203,9 +203,9 @@ def decided_by(agents: AgentSettings, role: Role) -> str:
 # --- as text --------------------------------------------------------------------------------------
 
 
-def change_lines(changes: Iterable[Change]) -> list[ChangeLine]:
-    """Return changes as a page shows them."""
-    return [_change_line(change.as_dict()) for change in changes]
+def change_lines(rows: Iterable[Values]) -> list[ChangeLine]:
+    """Return changes (Change.as_dict) as a page shows them."""
+    return [_change_line(row) for row in rows]
 
 
 def _change_line(row: Values) -> ChangeLine:
@@ -226,7 +226,7 @@ def _value(value: JsonValue) -> str:
 def result_lines(result: SaveResult, more: Sequence[str] = ()) -> dict[str, Any]:
     """Return what a check or a save says of the settings; `more` is what there is to know first."""
     return {
-        "changes": change_lines(result.changes),
+        "changes": change_lines(item.as_dict() for item in result.changes),
         "faults": [
             {
                 "name": figures.sanitize(fault.name, 120),
@@ -241,7 +241,7 @@ def result_lines(result: SaveResult, more: Sequence[str] = ()) -> dict[str, Any]
 def entry_lines(entry: HistoryEntry, undo: SaveResult) -> dict[str, Any]:
     """Return an entry of a history, with what putting it back does (ProfileBook.preview_undo)."""
     action = figures.sanitize(entry.action, 80)
-    lines = [_change_line(row) for row in entry.changes]
+    lines = change_lines(entry.changes)
     return {
         "number": entry.number,
         "at": entry.at,
@@ -258,7 +258,7 @@ def _undo_lines(number: int, undo: SaveResult) -> dict[str, Any]:
     """Return what an undo changes, the words of its button and its question, or why it does not."""
     back = [
         {"title": line.title, "place": line.place, "now": line.before, "then": line.after}
-        for line in change_lines(undo.changes)
+        for line in change_lines(item.as_dict() for item in undo.changes)
     ]
     label = f"Put entry {number} back"
     changes = listed(["{title} {now} → {then}".format(**line) for line in back])

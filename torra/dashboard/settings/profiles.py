@@ -25,8 +25,9 @@ from torra.dashboard.doors.routes import Api, Command, Route
 from torra.dashboard.record.shown import WATCH_ONLY
 from torra.dashboard.screens import jobs
 from torra.dashboard.settings import handover, profile_form, tried
-from torra.dashboard.settings.profile_form import THEN, ChangeLine, Values
+from torra.dashboard.settings.profile_form import THEN, Values
 from torra.dashboard.trade.orders import person
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.commanding import CommandOutcome, command, given, wants_json
 from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.desk.promotion import watch_only
@@ -56,7 +57,7 @@ class Use:
     running: str | None
     runs_this: bool
     applied_at: str | None
-    changes: list[ChangeLine]
+    changes: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +88,13 @@ class ProfileLine:
 
 def profiles() -> str:
     """Show every profile and who uses it."""
-    return desk_page("profiles.html", shown=_every() if state().backing else None)
+    context = state().backing
+    return desk_page("profiles.html", shown=every(context) if context else None)
 
 
 def api_profiles() -> ResponseReturnValue:
     """List every profile with its users, digest and difference to the default."""
-    return jsonify(_every())
+    return jsonify(every(backing()))
 
 
 def profile(name: str) -> ResponseReturnValue:
@@ -103,32 +105,36 @@ def profile(name: str) -> ResponseReturnValue:
 
 def api_profile(name: str) -> ResponseReturnValue:
     """Return one profile: values, difference to the default, users, history."""
-    loaded = _loaded(name)
-    values = canonical(loaded.profile) if loaded.profile else None
-    return jsonify(
-        **asdict(_summary(loaded)),
-        values=values,
-        differs=[item.as_dict() for item in compare(DEFAULT, values)] if values else [],
-        history=_history(name),
-    )
+    return jsonify(document(backing(), _loaded(name)))
 
 
-def _every() -> dict[str, Any]:
+def every(context: PageContext) -> dict[str, Any]:
     """Return every profile, and the rows of desk.json about the instances."""
-    shelf, context = book(), backing()
-    rows = [_summary(shelf.read(name)) for name in shelf.names()]
+    shelf = book_of(context)
     return {
-        "profiles": rows,
+        "profiles": [asdict(_summary(context, shelf.read(name))) for name in shelf.names()],
         "desk": desk_rows(context.home, context.settings, context.environment),
     }
 
 
-def _summary(loaded: Loaded) -> ProfileLine:
+def document(context: PageContext, loaded: Loaded) -> dict[str, Any]:
+    """Return one profile: what a list shows of it, its values, its differences, its history."""
+    values = canonical(loaded.profile) if loaded.profile else None
+    return {
+        **asdict(_summary(context, loaded)),
+        "values": values,
+        "differs": [item.as_dict() for item in compare(DEFAULT, values)] if values else [],
+        "history": [entry.as_json() for entry in book_of(context).history(loaded.name)],
+    }
+
+
+def _summary(context: PageContext, loaded: Loaded) -> ProfileLine:
     """Return the fields that a list shows of a profile."""
+    shelf = book_of(context)
     differs = compare(DEFAULT, canonical(loaded.profile)) if loaded.profile else ()
-    users = [_use(item.id, loaded) for item in book().users(loaded.name)]
+    users = [_use(context, item.id, loaded) for item in shelf.users(loaded.name)]
     waits = [item for use in users for item in use.changes]
-    entries = book().history(loaded.name, 1)
+    entries = shelf.history(loaded.name, 1)
     return ProfileLine(
         profile=loaded.name,
         digest=loaded.digest,
@@ -138,22 +144,25 @@ def _summary(loaded: Loaded) -> ProfileLine:
         trouble=figures.sanitize(loaded.trouble, 600),
         users=users,
         waiting=[use.instance for use in users if not use.runs_this],
-        pending=len({item.place for item in waits}),
-        pending_guarded=any(item.guarded for item in waits),
+        pending=len({item["place"] for item in waits}),
+        pending_guarded=any(item["guarded"] for item in waits),
         differences=len(differs) if loaded.profile else None,
         saved_at=entries[0].at if entries else None,
         saved_by=figures.sanitize(entries[0].actor, 80) if entries else None,
     )
 
 
-def _use(instance: str, loaded: Loaded) -> Use:
+def _use(context: PageContext, instance: str, loaded: Loaded) -> Use:
     """Return which profile an instance runs with, since when, and how the file differs from it."""
-    context = backing()
-    setup = context.desk.setups.get(instance)
+    try:
+        setup = context.desk.setups.get(instance)
+    except ConfigError:  # a desk that never ran cannot start with a broken profile
+        setup = None
     running = setup.profile.digest() if setup else None
     applied = claim_table.applied_profile(context.database, instance) or {}
     since = applied.get("applied_at") if applied.get("digest") == running else None
-    changes = profile_form.change_lines(handover.gap(context, instance, loaded.profile))
+    gap = handover.gap(context, instance, loaded.profile) if setup else ()
+    changes = [item.as_dict() for item in gap]
     return Use(instance, running, running == loaded.digest, since, changes)
 
 
@@ -178,7 +187,8 @@ def _page(
     return desk_page(
         "profile.html",
         name=name,
-        about=_summary(loaded),
+        about=_summary(context, loaded),
+        change_lines=profile_form.change_lines,
         users=users,
         currency=context.currency_of(users),
         tried=job and tried.lines(job, loaded.digest),
@@ -299,7 +309,11 @@ def profile_adopt(name: str) -> ResponseReturnValue:
 
 def book() -> ProfileBook:
     """Return the profiles of the home behind the pages."""
-    context = backing()
+    return book_of(backing())
+
+
+def book_of(context: PageContext) -> ProfileBook:
+    """Return the profiles of a home."""
     return ProfileBook(
         context.home,
         context.settings,

@@ -7,14 +7,15 @@ lessons at all. Without a desk behind the pages it says so. Nothing is changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flask import jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from agent_config import AgentSettings
+from instance_database import Database
 from torra.clock import duration, iso
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import trade_rows
@@ -117,14 +118,21 @@ def lessons() -> str:
 def api_lessons() -> ResponseReturnValue:
     """Answer lessons as stored, newest first; `next` is what to ask as `before`."""
     rows, older = _listed(list_query.read(QUERY))
-    database = backing().database
+    return jsonify(document(backing().database, rows, older))
+
+
+def document(database: Database, rows: Iterable[Lesson], older: int | None) -> dict[str, Any]:
+    """Return lessons as stored, each with the newest ticks that were told of it."""
     warmed = WarmUps(database)
-    answers = [
-        lesson_words.as_json(lesson, warm_up=_in_warm_up(lesson.facts, warmed))
-        | {"ticks": lesson_table.lesson_ticks(database, lesson.number, TICKS)}
-        for lesson in rows
-    ]
-    return jsonify(lessons=answers, next=older)
+    return {
+        "lessons": [
+            lesson_words.as_json(lesson, warm_up=_in_warm_up(lesson.facts, warmed))
+            | {"ticks": lesson_table.lesson_ticks(database, lesson.number, TICKS)}
+            for lesson in rows
+        ],
+        "next": older,
+        "stored": lesson_table.lesson_count(database),
+    }
 
 
 def shown_of(rows: Sequence[Lesson], context: PageContext) -> list[LessonShown]:

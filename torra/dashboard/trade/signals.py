@@ -8,13 +8,11 @@ pages the screen says so.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from flask import Response, abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
-from pydantic import JsonValue
 
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import journal, lessons, orders, trade_rows
@@ -30,9 +28,6 @@ from torra.store.trade import proposals_and_alarms as execution_table
 from torra.store.trade.rows import SignalRow
 from torra.verdict.signal_states import EXECUTED, SENT
 from torra.words.orders import ALARMS, OUTCOMES, SIGNALS
-
-if TYPE_CHECKING:
-    from torra.trading.hand_close import CloseQuote
 
 SHOWN: Final = 50
 """Signals on one page."""
@@ -88,27 +83,9 @@ def sent(states: Collection[str] = ()) -> dict[str, Any]:
 
 def api_signals() -> ResponseReturnValue:
     """Answer positions, bridges, alarms, trading states and one page of signals as stored."""
-    database, (rows, older) = backing().database, _listed(_query())
-    quotes = [order.quote for order in order_reads.open_orders() if order.quote]
-    bridges, alarms = database.bridges(), database.alarms()
-    # what the page shows besides its prices and ages
-    parts = (
-        database.trading_state(),
-        orders.reach().switch.engaged(),
-        *((quote.position.signal_id, quote.position.state) for quote in quotes),
-        *((row.name, row.deny, row.detail) for row in bridges),
-        *((row.kind, row.at) for row in alarms),
-        *((row.sid, row.state, row.detail) for row in rows),
-    )
-    return jsonify(
-        version=hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16],
-        signals=[row.as_json() for row in rows],
-        before=older,
-        positions=list(map(_position_as_json, quotes)),
-        bridges=[row.as_json() for row in bridges],
-        alarms=[row.as_json() for row in alarms],
-        states=[row.as_json() for row in claim_table.trading_states(database, HISTORY)],
-    )
+    from torra.trading import signal_list  # noqa: PLC0415  a page alone must not load the desk
+
+    return jsonify(signal_list.document(orders.reach(), limit=SHOWN, **_query()))
 
 
 def signals_csv() -> Response:
@@ -184,12 +161,6 @@ def _listed(
     rows.sort(key=lambda row: row.seq, reverse=True)
     shown = order_reads.marked(database, rows[:SHOWN])
     return shown, shown[-1].seq if len(rows) > SHOWN else None
-
-
-def _position_as_json(quote: CloseQuote) -> dict[str, JsonValue]:
-    names = ("instance", "symbol", "side", "lots", "entry", "stop", "target", "state")
-    position = {name: getattr(quote.position, name) for name in names}
-    return {**position, "sid": quote.position.signal_id, "price": quote.bid}
 
 
 ROUTES = (

@@ -59,10 +59,14 @@ class PageContext:
         """Return the desk's time."""
         return self.desk.clock.now()
 
+    @property
+    def setups(self) -> list[tuple[Instance, Profile]]:
+        """The desk's instances, each with the profile that it runs with."""
+        return [(one.instance, one.profile) for one in self.desk.setups.values()]
+
     def money(self, *, tags: bool = True) -> Money:
         """Return what the desk's trades came to so far; by a person's tags only with `tags`."""
-        setups = [(one.instance, one.profile) for one in self.desk.setups.values()]
-        return self._trades.money(setups, self.now(), tags=tags)
+        return self._trades.money(self.setups, self.now(), tags=tags)
 
     def currency(self, route: str) -> str:
         """Return the currency of an account by its bridge and channel, "" where it is not known."""
@@ -78,14 +82,13 @@ class PageContext:
 
         At most a minute old: a large desk reads thousands of prices for one.
         """
-        setups = [(one.instance, one.profile) for one in self.desk.setups.values()]
         now = self.now()
         key = (
             period,
             signal_table.newest_step(self.database),
             now.replace(second=0, microsecond=0),
         )
-        return self._lines.get(key, lambda: self._trades.lines(setups, now, period))
+        return self._lines.get(key, lambda: self._trades.lines(self.setups, now, period))
 
     @cached_property
     def _lines(self) -> LruCache[dict[str, tuple[LinePoint, ...]]]:

@@ -111,7 +111,7 @@ class HealthContext:
     @property
     def setups(self) -> list[tuple[Instance, Profile]]:
         """The instances of the desk, each with its profile."""
-        return [(one.instance, one.profile) for one in self.pages.desk.setups.values()]
+        return self.pages.setups
 
     def of_newest_ticks(
         self, instance: Instance, read: Callable[[Database, str, Sequence[str], int], T]

@@ -1,7 +1,7 @@
 """A desk that only looks: the source of the pages in a host's process, where no desk runs.
 
-It reads from a home what the desk's own process stored: the profiles that were applied last, the
-desk's signs of life, and its clock. It starts nothing and claims nothing, and writes only what a
+It reads from a home what the desk's own process stored: the profiles that it runs with, its signs
+of life, and its clock. It starts nothing and claims nothing, and writes only what a
 person orders on a page. While a desk works, this clock runs at the desk's pace. While none does,
 time stands still where the last one stopped, and the pages say that nothing runs.
 """
@@ -23,6 +23,7 @@ from torra.config import (
     load_desk,
     load_profile,
 )
+from torra.dashboard.view.backing import PageContext
 from torra.errors import ConfigError
 from torra.home import DATABASE, HOSTED
 from torra.store import hosted as hosted_table
@@ -76,7 +77,7 @@ class LookingDesk:
 
     @property
     def setups(self) -> Mapping[str, ReadOnlyDesk]:
-        """By instance, each with the profile that was applied last."""
+        """By instance, each with the profile that runs, or that the next desk starts with."""
         now = self._system.monotonic()
         if self._read is None or now - self._read[0] > PROFILE_SECONDS:
             setups = {
@@ -87,6 +88,9 @@ class LookingDesk:
         return self._read[1]
 
     def _profile(self, instance: Instance) -> Profile:
+        if not self.active:
+            with suppress(ConfigError):  # a broken file: what ran last
+                return load_profile(instance.profile, self._home)
         applied = claim_table.applied_profile(self._database, instance.id)
         if applied is not None:
             with suppress(ValueError):  # applied by another version: the file is the truth
@@ -100,27 +104,34 @@ class _Stopped(Simulated):
     accelerated = True
 
 
-def look_at(home: Path) -> tuple[DeskSettings, Database, LookingDesk]:
+def look_at(home: Path) -> PageContext:
     """Open a home to look at it; raises ConfigError when no desk has run there yet.
 
     The database is brought up to date as at any start. That of an overlay of this process is made
-    if it is not there yet; a home that has never had a desk.json shows hosted streams alone.
+    if it is not there yet.
     """
     from instance_database import open_home  # noqa: PLC0415  the pages open one only when asked to
 
-    ours = home.absolute() in HOSTED
-    if not (home / DATABASE).is_file() and not ours:
+    if not (home / DATABASE).is_file() and home.absolute() not in HOSTED:
         raise ConfigError(
             f"the pages need a data source, and no desk has run in {home.absolute()}: start one "
             "with `torra run`, or name its home with TORRA_AGENTS_HOME or TORRA_HOME"
         )
+    load_desk(home)  # before a database is opened
+    return context_of(home, open_home(home))
+
+
+def context_of(home: Path, database: Database) -> PageContext:
+    """Return a home as pages and commands read it, by its open database; raises ConfigError.
+
+    A home that has never had a desk.json shows hosted streams alone.
+    """
     settings = load_desk(home)
-    database = open_home(home)
     if (
         not has_desk(home)
-        and (ours or hosted_table.hosted_streams(database))
+        and (home.absolute() in HOSTED or hosted_table.hosted_streams(database))
         and not claim_table.desk_run(database)
     ):
         # Without a desk.json a desk would be the demo's, and none has run here.
         settings = settings.model_copy(update={"instances": ()})
-    return settings, database, LookingDesk(home, settings, database)
+    return PageContext(home, database, settings, LookingDesk(home, settings, database))

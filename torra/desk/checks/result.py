@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -40,6 +40,13 @@ class CheckResult:
     def line(self) -> str:
         """Detail and remedy in a line."""
         return f"{self.detail}; {self.remedy}" if self.remedy else self.detail
+
+
+def worst(results: Iterable[CheckResult]) -> str:
+    """Return the worst level of some results, "unknown" left aside; "ok" of none."""
+    # A database that nobody has asked to read through yet is no fault.
+    levels = {result.level for result in results} - {"unknown"}
+    return next((level for level in LEVELS if level in levels), "ok")
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ start, after its backup. No secret is shown.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -26,7 +26,7 @@ from typing import Any, Final, Literal
 from torra.backup.restore import command
 from torra.config import load_desk
 from torra.desk.checks import machine, outside, settings
-from torra.desk.checks.result import MEND, CheckResult, Context
+from torra.desk.checks.result import MEND, CheckResult, Context, worst
 from torra.desk.checks.stored import stored
 from torra.errors import ConfigError, TorraError
 from torra.trading.kill_switch import files_to_halt, put_down
@@ -137,29 +137,19 @@ def _halt(home: Path, why: str) -> None:
 
 # --- torra doctor ---------------------------------------------------------------------------------
 
-DOCTOR_LEVELS: Final = {"alert": "error", "warn": "warning"}
-"""Words of `torra doctor` for a level; every other one is ok."""
+MARKS: Final = {"alert": "ERROR", "warn": "warning"}
+"""Levels as a terminal has them; every other one is its own word."""
 
 
-def document(reported: Iterable[CheckResult]) -> dict[str, Any]:
-    """Return findings for --json."""
-    rows = [
-        {
-            "name": item.name,
-            "level": DOCTOR_LEVELS.get(item.level, "ok"),
-            "detail": item.detail,
-            "remedy": item.remedy,
-        }
-        for item in reported
-    ]
-    return {"ok": all(row["level"] != "error" for row in rows), "checks": rows}
+def document(results: Sequence[CheckResult]) -> dict[str, Any]:
+    """Return findings for --json, each as Health answers it, and the worst of their levels."""
+    return {"status": worst(results), "checks": [asdict(result) for result in results]}
 
 
 def table(report: Mapping[str, Any]) -> str:
     """Return a document of findings for a terminal."""
-    marks = {"ok": "ok", "warning": "warning", "error": "ERROR"}
     return "\n".join(
-        f"{marks[row['level']]:<7}  {row['name']:<12} {row['detail']}"
+        f"{MARKS.get(row['level'], row['level']):<7}  {row['name']:<12} {row['detail']}"
         + (f"  -> {row['remedy']}" if row["remedy"] else "")
         for row in report["checks"]
     )

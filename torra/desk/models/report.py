@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -20,23 +20,24 @@ from typing import Final
 from agent_config import GATE_ID, MODELS, MODES, TRADER_ID, VENDORS, AgentSettings, route
 from agents.contracts import Role
 from agents.registry import REVIEWER, TRADER, seated
-from instance_database import Database, open_home
+from instance_database import Database
 from torra.clock import System, iso
-from torra.config import Instance, Profile, load_desk
+from torra.config import Instance, Profile
 from torra.desk import costs
 from torra.desk.costs import DAY, DECIMALS, Row
 from torra.desk.memory.experts_past import ExpertsPast
 from torra.desk.models import call_words, expected_cost, expert_standing
 from torra.desk.models.expected_cost import CostBasis
-from torra.desk.models.question import ROLE, newest, profiles_of
+from torra.desk.models.question import ROLE, newest
 from torra.evaluation.standing.track_record import wanted
-from torra.home import DATABASE, PRICES
+from torra.home import PRICES
 from torra.providers import call_health
 from torra.providers.call_health import ModelHealth
 from torra.providers.prices import PriceList
 from torra.providers.registry import installed
 from torra.providers.vendors.addresses import key_sign
 from torra.providers.vendors.table import vendors, warning
+from torra.store import hosted as hosted_table
 from torra.store import ledger as ledger_table
 from torra.store import tick_listing
 from torra.store.trade.rows import ProviderBlock
@@ -67,9 +68,9 @@ TITLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Desk:
-    """What a report is made of; `database` is None where nothing was ever stored."""
+    """What a report is made of."""
 
-    database: Database | None
+    database: Database
     instances: Sequence[Instance]
     profiles: Mapping[str, Profile]
     prices: PriceList
@@ -83,13 +84,14 @@ class _Desk:
 
 def report(
     home: Path,
-    database: Database | None,
-    instances: Iterable[Instance],
-    profiles: Mapping[str, Profile],
+    database: Database,
+    setups: Sequence[tuple[Instance, Profile]],
     environment: Mapping[str, str],
     past: ExpertsPast | None = None,
 ) -> Row:
     """Return the report on profiles in use; raises ConfigError for a broken price list.
+
+    `setups` are the desk's instances with the profiles that they run with.
 
     `past` is that of a desk that runs here; without it the journal is counted. `vendors`,
     `profiles` and `traders` have a row each; `expected` is the cost by mode and vendor; `standing`
@@ -97,7 +99,9 @@ def report(
     """
     now = System().real_now().replace(microsecond=0)
     prices = PriceList.read(home / PRICES)
-    desk = _Desk(database, list(instances), profiles, prices, environment, now)
+    profiles = profiles_in_use(home, database, setups)
+    instances = [*(item for item, _ in setups), *hosted_table.hosted_instances(database)]
+    desk = _Desk(database, instances, profiles, prices, environment, now)
     document: Row = {
         "at": iso(now), "currency": "USD", "vendors": _vendors(desk),
         "profiles": [_spending(desk, name, one) for name, one in profiles.items()],
@@ -109,21 +113,22 @@ def report(
         "expected": CostBasis.of(database, desk.instances, prices, environment).by_mode(),
     }  # fmt: skip
     if any(wanted(profile.agents) for profile in profiles.values()):
-        if past is None and database is not None:
+        if past is None:
             moment = database.desk_time() or now
             past = expert_standing.counted(database, desk.instances, profiles, moment)
-        document["standing"] = expert_standing.rows(past) if past else []
+        document["standing"] = expert_standing.rows(past)
     return document
 
 
-def run(home: Path, environment: Mapping[str, str]) -> Row:
-    """Return the report of a home; raises ConfigError."""
-    instances, profiles = load_desk(home).instances, profiles_of(home)
-    with ExitStack() as stack:
-        # Opening would create a database, and a question must not leave one behind.
-        there = (home / DATABASE).exists()
-        database = stack.enter_context(closing(open_home(home))) if there else None
-        return report(home, database, instances, profiles, environment)
+def profiles_in_use(
+    home: Path, database: Database, setups: Iterable[tuple[Instance, Profile]]
+) -> dict[str, Profile]:
+    """Return the profiles of the desk and of other scorers' streams by name; none that is gone."""
+    profiles = {item.profile: profile for item, profile in setups}
+    for item in hosted_table.hosted_instances(database):
+        if item.profile not in profiles and (own := costs.profile_of(item.profile, home)):
+            profiles[item.profile] = own
+    return profiles
 
 
 def table(document: Row) -> str:
@@ -186,19 +191,15 @@ def asking_ticks(number: int) -> str:
 
 def _vendors(desk: _Desk) -> list[Row]:
     database = desk.database
-    rests = {
-        row.provider: row for row in (ledger_table.provider_blocks(database) if database else ())
-    }
-    tests = newest(database) if database else {}
+    rests = {row.provider: row for row in ledger_table.provider_blocks(database)}
+    tests = newest(database)
     spent = defaultdict[tuple[str, str], list[Row]](list)
-    for name in desk.profiles if database else ():
-        for row in (
-            ledger_table.ledger_sums(database, name, desk.now - DAY, None) if database else ()
-        ):
+    for name in desk.profiles:
+        for row in ledger_table.ledger_sums(database, name, desk.now - DAY, None):
             spent[row["provider"], row["model"]].append(row)
     calls = call_health.health(
         (one.agents for one in desk.profiles.values()),
-        partial(ledger_table.newest_calls, database) if database else None,
+        partial(ledger_table.newest_calls, database),
     )
     health = {(one.vendor, one.model): one for one in calls}
     return [
@@ -309,7 +310,7 @@ def _routes(agents: AgentSettings) -> list[tuple[str, str]]:
 # --- the trader ---------------------------------------------------------------------------------
 
 
-def _trader(name: str, instances: Collection[str], database: Database | None) -> Row:
+def _trader(name: str, instances: Collection[str], database: Database) -> Row:
     """Return how often a profile's trader was asked, of the newest openings of its instances.
 
     `escalated` were asked of the chief tier, `declined` it would not make, `without` have no answer
@@ -317,16 +318,12 @@ def _trader(name: str, instances: Collection[str], database: Database | None) ->
     """
     kinds = [
         kind.id
-        for kind in (tick_listing.tick_kinds(database) if database else ())
+        for kind in tick_listing.tick_kinds(database)
         if kind.instance in instances
         and kind.source not in WITHOUT_TRADER
         and (kind.action in OPENINGS or kind.reason in ALMOST)
     ]
-    rows = (
-        tick_listing.consultations(database, kinds, limit=OPENINGS_READ)
-        if database and kinds
-        else []
-    )
+    rows = tick_listing.consultations(database, kinds, limit=OPENINGS_READ) if kinds else []
     return {
         "profile": name,
         "openings": len(rows),

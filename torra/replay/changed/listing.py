@@ -10,18 +10,16 @@ Ticks in shadow changed nothing. Nothing is stored, sent or asked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass
 from heapq import merge
-from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
 from numpy.random import PCG64, Generator
 
-from instance_database import Database, open_home
+from instance_database import Database
 from torra.clock import parse
-from torra.config import DeskSettings, Instance, load_desk
+from torra.config import DeskSettings, Instance
 from torra.desk.promotion import PromotionSubject
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmObservation
@@ -29,7 +27,6 @@ from torra.evaluation.paired_days import day_result, equal_sized, excess_profit
 from torra.evaluation.power import NOTABLE_SHARE, sample_size_sentence, share_count
 from torra.evaluation.trade_figures import net_results
 from torra.evaluation.wording import count, percent
-from torra.home import DATABASE
 from torra.replay import live
 from torra.replay.changed.without_agents import ChangedTick, Kind, ScoredBars, changed_tick
 from torra.store import standings as standing_table
@@ -72,8 +69,8 @@ class ChangedPage:
             told = f"The agents changed {self.verdicts:,} of {self.of:,} verdicts."
         return f"{told} {enough(self.verdicts)}"
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it for programs."""
+    def as_json(self, paths: Sequence[Paths] | None) -> dict[str, Any]:
+        """Return it for programs, with the whole paths where they were compared."""
         return {
             "says": self.says,
             "verdicts_changed": self.verdicts,
@@ -81,6 +78,7 @@ class ChangedPage:
             "needed": share_count(NOTABLE_SHARE),
             "changed": [asdict(one) for one in self.ticks],
             "next": self.next,
+            "paths": paths if paths is None else [asdict(path) for path in paths],
         }
 
 
@@ -153,21 +151,6 @@ def listed(
         sum(changed for changed, _ in tallies),
         sum(ticks for _, ticks in tallies),
     )
-
-
-def of_home(home: Path, **asked: Any) -> tuple[ChangedPage, tuple[Paths, ...]]:
-    """Return the newest changed ticks of a home, and the whole paths of each of its profiles.
-
-    A home without a database has neither. Raises ConfigError as `listed` does.
-    """
-    desk = load_desk(home)
-    if asked.get("instance") is not None:
-        desk.instance(asked["instance"])
-    if not (home / DATABASE).exists():
-        return ChangedPage((), None, 0, 0), ()
-    with closing(open_home(home)) as database:
-        page = listed(database, desk, **asked)
-        return page, tuple(paths(database, one) for one in live.subjects(home, desk))
 
 
 def paths(database: Database, subject: PromotionSubject) -> Paths:
