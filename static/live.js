@@ -9,7 +9,7 @@
 // shows the figures of its load.
 
 import { isOut, leave } from "./session.js";
-import { unwrap } from "./times.js";
+import { wrapAll } from "./times.js";
 
 const main = document.getElementById("main");
 const state = document.getElementById("live-state");
@@ -101,7 +101,6 @@ const callbacks = {
       return false;
     }
     coming.set(node, twin);
-    if (node.nodeType === Node.ELEMENT_NODE) unwrap(node);
     return true;
   },
   afterNodeMorphed(node, twin) {
@@ -124,6 +123,7 @@ function put(fresh) {
     if (!twin) continue;
     const focused = part.contains(document.activeElement);
     nameForms(twin);
+    wrapAll(twin);
     Idiomorph.morph(part, twin, { callbacks });
     if (focused && !part.contains(document.activeElement)) main.focus({ preventScroll: true });
     for (const element of part.querySelectorAll("[data-countdown]")) element.dataset.seen = now;
