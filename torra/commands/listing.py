@@ -18,7 +18,7 @@ from torra.commands.answer import CommandAnswer, answering, open_database
 from torra.commands.options import MOST_ROWS, SpelledGroup, number
 from torra.config import load_desk
 from torra.exhibits.numbers import aligned
-from torra.home import DATABASE
+from torra.home import has_database
 from torra.notices import listing
 from torra.store import bars as bar_table
 from torra.store import tick_queries
@@ -100,7 +100,7 @@ def results(home: Path, /) -> CommandAnswer:
     from torra.exhibits import money as words  # noqa: PLC0415
     from torra.money import book  # noqa: PLC0415
 
-    if not (home / DATABASE).is_file():
+    if not has_database(home):
         # A home without a database stays without one.
         load_desk(home)
         nothing = book.Money(System().real_now(), (), 0.0, ())

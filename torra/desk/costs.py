@@ -25,7 +25,7 @@ from instance_database import Database, open_home
 from torra.clock import System, duration, iso, parse
 from torra.config import NAME, Instance, Profile, load_desk, load_profile
 from torra.errors import ConfigError
-from torra.home import DATABASE, PRICES
+from torra.home import PRICES, has_database
 from torra.providers import call_health
 from torra.providers.prices import PriceList
 from torra.providers.vendors.addresses import key_sign
@@ -95,7 +95,7 @@ def run(home: Path, profile: str | None = None) -> Row:
     # Opening would create a database, and a question must not leave one behind.
     with ExitStack() as stack:
         database = None
-        if (home / DATABASE).exists():
+        if has_database(home):
             database = stack.enter_context(closing(open_home(home)))
             names += [item.profile for item in hosted_table.hosted_instances(database)]
         document = report(home, database, names, now, profile=profile)

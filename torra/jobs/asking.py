@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from instance_database import Database, open_home
 from torra.errors import ConfigError, bounded
-from torra.home import DATABASE
+from torra.home import has_database
 from torra.jobs.kinds import (
     FINAL,
     LONGEST_TITLE,
@@ -109,7 +109,7 @@ def document(database: Database, limit: int = SHOWN) -> dict[str, Any]:
 
 def listed(home: Path) -> dict[str, Any]:
     """Return the newest jobs of a home; changes nothing, and makes no database."""
-    if not (home / DATABASE).exists():
+    if not has_database(home):
         return {"desk_runs": False, "jobs": []}
     with closing(open_home(home)) as database:
         return document(database)
@@ -117,7 +117,7 @@ def listed(home: Path) -> dict[str, Any]:
 
 def cancelled(home: Path, number: int) -> dict[str, Any]:
     """Cancel a job of a home; raises ConfigError."""
-    if not (home / DATABASE).exists():
+    if not has_database(home):
         raise ConfigError(f"there is no job {number}: no desk has run in {home} yet")
     return cancel.at_home(home, number)
 

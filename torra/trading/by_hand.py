@@ -20,7 +20,7 @@ from instance_database import Database, open_home
 from torra.clock import System, iso
 from torra.config import Instance, load_desk
 from torra.errors import ConfigError, DataUnavailable, StoreUnavailable, TorraError
-from torra.home import DATABASE, lost
+from torra.home import DATABASE, has_database, lost
 from torra.store import bars as bar_table
 from torra.store import ticks as claim_table
 from torra.store.standings import WarmUps
@@ -211,7 +211,7 @@ def signals(home: Path, instance: str | None = None, limit: int = ROWS) -> dict[
     if instance is not None:
         instance = load_desk(home).instance(instance).id
     # Looking must not make a database: an empty one would pass for a desk.
-    if not (home / DATABASE).exists():
+    if not has_database(home):
         empty: dict[str, Any] = {name: [] for name in ("bridges", "alarms", "proposals", "signals")}
         return {"trading_state": "ACTIVE", "reason": "", "at": None, **empty}
     with closing(open_home(home)) as database:

@@ -24,7 +24,7 @@ from torra.config import (
     load_profile,
 )
 from torra.errors import ConfigError
-from torra.home import DATABASE, HOSTED
+from torra.home import HOSTED, has_database
 from torra.store import hosted as hosted_table
 from torra.store import ticks as claim_table
 
@@ -109,7 +109,7 @@ def look_at(home: Path) -> tuple[DeskSettings, Database, LookingDesk]:
     from instance_database import open_home  # noqa: PLC0415  the pages open one only when asked to
 
     ours = home.absolute() in HOSTED
-    if not (home / DATABASE).is_file() and not ours:
+    if not has_database(home) and not ours:
         raise ConfigError(
             f"the pages need a data source, and no desk has run in {home.absolute()}: start one "
             "with `torra run`, or name its home with TORRA_AGENTS_HOME or TORRA_HOME"

@@ -30,7 +30,7 @@ from torra.desk.models import call_words, expected_cost, expert_standing
 from torra.desk.models.expected_cost import CostBasis
 from torra.desk.models.question import ROLE, newest, profiles_of
 from torra.evaluation.standing.track_record import wanted
-from torra.home import DATABASE, PRICES
+from torra.home import PRICES, has_database
 from torra.providers import call_health
 from torra.providers.call_health import ModelHealth
 from torra.providers.prices import PriceList
@@ -121,7 +121,7 @@ def run(home: Path, environment: Mapping[str, str]) -> Row:
     instances, profiles = load_desk(home).instances, profiles_of(home)
     with ExitStack() as stack:
         # Opening would create a database, and a question must not leave one behind.
-        there = (home / DATABASE).exists()
+        there = has_database(home)
         database = stack.enter_context(closing(open_home(home))) if there else None
         return report(home, database, instances, profiles, environment)
 

@@ -29,7 +29,7 @@ from torra.evaluation.paired_days import day_result, equal_sized, excess_profit
 from torra.evaluation.power import NOTABLE_SHARE, sample_size_sentence, share_count
 from torra.evaluation.trade_figures import net_results
 from torra.evaluation.wording import count, percent
-from torra.home import DATABASE
+from torra.home import has_database
 from torra.replay import live
 from torra.replay.changed.without_agents import ChangedTick, Kind, ScoredBars, changed_tick
 from torra.store import standings as standing_table
@@ -163,7 +163,7 @@ def of_home(home: Path, **asked: Any) -> tuple[ChangedPage, tuple[Paths, ...]]:
     desk = load_desk(home)
     if asked.get("instance") is not None:
         desk.instance(asked["instance"])
-    if not (home / DATABASE).exists():
+    if not has_database(home):
         return ChangedPage((), None, 0, 0), ()
     with closing(open_home(home)) as database:
         page = listed(database, desk, **asked)
