@@ -62,12 +62,13 @@ def replays() -> str:
     from torra.replay.shards.history import STORE  # noqa: PLC0415
 
     home = backing().home
+    symbols = dict.fromkeys(item.symbol for item in backing().settings.instances)
     rows, older = shelf().listed()
     stems = {path.stem for folder in (home, ROOT) for path in folder.glob("profiles/*.json")}
     return desk_page(
         "replays.html",
         jobs=jobs.shown(jobs.going_on()),
-        symbols=[*dict.fromkeys(item.symbol for item in backing().settings.instances)],
+        symbols=[figures.sanitize(symbol, 40) for symbol in symbols],
         bars={STORE: "those that this desk has stored", SAMPLE: "the shipped sample"}
         | {name: f"{name} of the folder uploads" for name in uploads.names(home)},
         profiles=sorted(filter(allowed, stems)),
