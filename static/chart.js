@@ -9,6 +9,7 @@ import { joined, merged } from "./bars.js";
 import { OVER, SCORES, candleOptions, colour, priceFormat, priceText, titlesOf, toneColour } from "./lines.js";
 import { marked, markersOf, point } from "./markers.js";
 import { chosen } from "./prefs.js";
+import { load, save } from "./storage.js";
 import { write } from "./times.js";
 
 const holder = document.getElementById("chart");
@@ -193,22 +194,13 @@ function scoreLine(name) {
 // Ticks the boxes that were chosen before, and keeps each later choice as long as the window.
 function recall(boxes, name) {
   if (!boxes || !library) return;
-  let known = null;
-  try {
-    known = sessionStorage.getItem(name);
-  } catch {
-    // A browser without storage forgets the choice with the page.
-  }
+  const known = load(name);
   for (const box of boxes.querySelectorAll("input")) {
     box.checked = known === null ? box.defaultChecked : known.split(" ").includes(box.value);
   }
   boxes.hidden = false;
   boxes.addEventListener("change", () => {
-    try {
-      sessionStorage.setItem(name, chosenIn(boxes).join(" "));
-    } catch {
-      // see above
-    }
+    save(name, chosenIn(boxes).join(" "));
     if (last && drawn) fillLines(last);
   });
 }

@@ -9,6 +9,7 @@
 
 import { make, show } from "./dialog.js";
 import { chosen } from "./prefs.js";
+import { save, take } from "./storage.js";
 import { keep, say, sayKept } from "./toast.js";
 
 const LONGEST = 30000; // milliseconds that an answer may take
@@ -141,23 +142,13 @@ function finish(form, answer, shown) {
 
 function reload(form, shown) {
   keep(shown.text, shown.tone);
-  try {
-    sessionStorage.setItem(TOLD, form.getAttribute("action"));
-  } catch {
-    // Without storage the page that comes next shows what changed, and no message.
-  }
+  save(TOLD, form.getAttribute("action"));
   location.reload();
 }
 
 // Puts the focus back to the form of the command that the page was loaded anew for.
 function focusAfterReload() {
-  let action = null;
-  try {
-    action = sessionStorage.getItem(TOLD);
-    sessionStorage.removeItem(TOLD);
-  } catch {
-    return;
-  }
+  const action = take(TOLD);
   if (action === null) return;
   const forms = [...document.querySelectorAll("form[data-command]")];
   const same = forms.find((form) => form.getAttribute("action") === action);

@@ -9,7 +9,8 @@
 // shows the figures of its load.
 
 import { isOut, leave } from "./session.js";
-import { unwrap } from "./times.js";
+import { load, save } from "./storage.js";
+import { wrapAll } from "./times.js";
 
 const main = document.getElementById("main");
 const state = document.getElementById("live-state");
@@ -27,7 +28,7 @@ const answered = new WeakMap(); // by a node of this page: its twin in the desk'
 const coming = new WeakMap(); // by a node of this page: its twin in the answer that is put in place
 const forgotten = new Map(); // by an element that must not look current: what it showed
 
-let frozen = readFrozen();
+let frozen = load(FROZEN) === "1";
 let lastAnswer = performance.now();
 let asking = false;
 let again = false;
@@ -35,22 +36,6 @@ let told = false;
 let lastAsked = -Infinity;
 let soon = 0;
 let failures = 0;
-
-function readFrozen() {
-  try {
-    return sessionStorage.getItem(FROZEN) === "1";
-  } catch {
-    return false;
-  }
-}
-
-function keepFrozen() {
-  try {
-    sessionStorage.setItem(FROZEN, frozen ? "1" : "0");
-  } catch {
-    // A browser without storage forgets the choice with the page.
-  }
-}
 
 function say(text, tone) {
   if (isOut()) return;
@@ -74,6 +59,12 @@ function pair(node, twin) {
 // row, word or question passes from one order to the next.
 function nameForms(part) {
   for (const form of part.querySelectorAll("form[action]:not([id])")) form.setAttribute("id", form.getAttribute("action"));
+}
+
+// The page and the desk's answer are compared with their forms named and their times wrapped.
+function prepare(part) {
+  nameForms(part);
+  wrapAll(part);
 }
 
 // Lets go of the answer before: what is equal to it has its twin in the newest one.
@@ -101,7 +92,6 @@ const callbacks = {
       return false;
     }
     coming.set(node, twin);
-    if (node.nodeType === Node.ELEMENT_NODE) unwrap(node);
     return true;
   },
   afterNodeMorphed(node, twin) {
@@ -123,7 +113,7 @@ function put(fresh) {
     const twin = fresh.querySelector(`[data-part="${part.dataset.part}"]`);
     if (!twin) continue;
     const focused = part.contains(document.activeElement);
-    nameForms(twin);
+    prepare(twin);
     Idiomorph.morph(part, twin, { callbacks });
     if (focused && !part.contains(document.activeElement)) main.focus({ preventScroll: true });
     for (const element of part.querySelectorAll("[data-countdown]")) element.dataset.seen = now;
@@ -190,7 +180,7 @@ function clockText(seconds) {
 // --- asking ---
 
 // Returns a page as the desk shows it now: made by the browser, never from text here.
-function load(address) {
+function fetchPage(address) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("GET", address);
@@ -215,7 +205,7 @@ async function ask() {
   asking = true;
   lastAsked = performance.now();
   try {
-    take(await load(address));
+    take(await fetchPage(address));
   } catch {
     failures += 1;
     const silent = Math.round((performance.now() - lastAnswer) / 1000);
@@ -232,7 +222,7 @@ async function ask() {
 
 // Loads the whole page anew, also one whose figures stand; rejects where the desk does not answer.
 export async function renew() {
-  take(await load(own));
+  take(await fetchPage(own));
 }
 
 function askSoon() {
@@ -266,12 +256,12 @@ function showFreeze() {
 }
 
 for (const part of parts()) {
-  nameForms(part);
+  prepare(part);
   pair(part, part.cloneNode(true));
 }
 freeze.addEventListener("click", () => {
   frozen = !frozen;
-  keepFrozen();
+  save(FROZEN, frozen ? "1" : "0");
   showFreeze();
   document.dispatchEvent(new CustomEvent("torra:freeze", { detail: { frozen } }));
   ask();

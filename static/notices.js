@@ -6,6 +6,7 @@
 
 import { make } from "./dialog.js";
 import { isOut } from "./session.js";
+import { BROWSER, load, save } from "./storage.js";
 
 const CHOSEN = "torra-notices";
 const SEEN = "torra-notices-seen";
@@ -20,35 +21,19 @@ let again = false;
 let soon = 0;
 let trouble = "";
 
-function read(name) {
-  try {
-    return localStorage.getItem(name);
-  } catch {
-    return null;
-  }
-}
-
-function keep(name, value) {
-  try {
-    localStorage.setItem(name, value);
-  } catch {
-    // A browser without storage forgets the choice with the page.
-  }
-}
-
 function on() {
-  return known && read(CHOSEN) === "on" && Notification.permission === "granted";
+  return known && load(CHOSEN, BROWSER) === "on" && Notification.permission === "granted";
 }
 
 // The number of the notice that was shown last by any tab, null when no page was open of late.
 function seen() {
-  const [number, at] = (read(SEEN) ?? "").split(" ").map(Number);
+  const [number, at] = (load(SEEN, BROWSER) ?? "").split(" ").map(Number);
   const fresh = Math.abs(Date.now() - at) < FORGOTTEN;
   return Number.isSafeInteger(number) && fresh ? number : null;
 }
 
 function note(number) {
-  keep(SEEN, `${number} ${Date.now()}`);
+  save(SEEN, `${number} ${Date.now()}`, BROWSER);
 }
 
 async function look() {
@@ -112,9 +97,9 @@ export function control() {
   };
   button.addEventListener("click", async () => {
     if (on()) {
-      keep(CHOSEN, "off");
+      save(CHOSEN, "off", BROWSER);
     } else if ((await Notification.requestPermission()) === "granted") {
-      keep(CHOSEN, "on");
+      save(CHOSEN, "on", BROWSER);
       look();
     }
     put();

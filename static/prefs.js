@@ -5,6 +5,7 @@
 
 import { make, show } from "./dialog.js";
 import { control } from "./notices.js";
+import { BROWSER, save } from "./storage.js";
 
 const KEPT = "torra-preferences";
 const root = document.documentElement;
@@ -48,11 +49,7 @@ export function choose(name, value) {
 
 function keep() {
   const all = Object.keys(CHOICES).map((name) => [name, chosen(name)]);
-  try {
-    localStorage.setItem(KEPT, JSON.stringify(Object.fromEntries(all)));
-  } catch {
-    // A browser without storage forgets the choice with the page.
-  }
+  save(KEPT, JSON.stringify(Object.fromEntries(all)), BROWSER);
 }
 
 function group(name) {

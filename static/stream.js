@@ -9,6 +9,7 @@
 // breaks a page.
 
 import { isOut, leave as leaveDesk, refuses } from "./session.js";
+import { load } from "./storage.js";
 
 const EVENTS = [
   "tick_start", "agent_start", "agent_complete", "agent_error", "debate_round", "synthesis",
@@ -21,16 +22,7 @@ const EVERYTHING = { what: "everything" }; // something was missed: whatever a p
 
 const address = document.documentElement.dataset.events;
 const connections = new Set(); // connections that are to be closed while updates are frozen
-let frozen = isFrozen();
-
-function isFrozen() {
-  try {
-    const button = document.getElementById("live-freeze");
-    return button !== null && sessionStorage.getItem("torra-frozen") === "1";
-  } catch {
-    return false;
-  }
-}
+let frozen = document.getElementById("live-freeze") !== null && load("torra-frozen") === "1";
 
 // One connection that comes again after each failure and goes on after the event seen last.
 class Connection {

@@ -3,6 +3,8 @@
 // A call's prompt and reply are loaded when it is unfolded. Without this module citations are plain
 // links to the evidence, everything is unfolded, and a call is a page of its own.
 
+import { load, save } from "./storage.js";
+
 const OPENED = "torra-tick-folded";
 let pinned = "";
 
@@ -53,19 +55,7 @@ const articles = [...document.querySelectorAll("article.voice")];
 
 function fold(open) {
   for (const one of articles) one.querySelector("details").open = open;
-  try {
-    sessionStorage.setItem(OPENED, open ? "0" : "1");
-  } catch {
-    // A browser without storage unfolds everything on the next page.
-  }
-}
-
-function wasFolded() {
-  try {
-    return sessionStorage.getItem(OPENED) === "1";
-  } catch {
-    return false;
-  }
+  save(OPENED, open ? "0" : "1");
 }
 
 function only(agent) {
@@ -103,7 +93,7 @@ function reveal() {
 }
 
 // The page of a call comes as a document, in which no script runs; without an answer its link stays.
-function load({ target: fold }) {
+function unfold({ target: fold }) {
   if (!fold.open || !fold.dataset.load) return;
   const asked = new XMLHttpRequest();
   asked.open("GET", fold.dataset.load);
@@ -117,7 +107,7 @@ function load({ target: fold }) {
   asked.send();
 }
 
-document.addEventListener("toggle", load, true);
+document.addEventListener("toggle", unfold, true);
 for (const kind of ["pointerover", "focusin"]) document.addEventListener(kind, point);
 document.addEventListener("click", pin);
 document.addEventListener("keydown", release);
@@ -128,7 +118,7 @@ if (folding) {
     if (button?.dataset.fold) fold(button.dataset.fold === "open");
     else if (button) only(button.dataset.who);
   });
-  if (wasFolded() && !location.hash) fold(false);
+  if (load(OPENED) === "1" && !location.hash) fold(false);
   addEventListener("hashchange", reveal);
   reveal();
 }

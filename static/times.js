@@ -93,19 +93,8 @@ function show(time) {
   time.title = ["utc", "broker", "local"].map(inZone).join("\n");
 }
 
-// Gives the texts right below an element their times back as the desk wrote them: a renewal compares
-// and moves texts, and knows nothing of what was wrapped in them. The observer wraps them again.
-export function unwrap(element) {
-  for (const time of [...element.children].reverse()) {
-    if (!time.matches("time[data-seconds]")) continue;
-    const [before, after] = [time.previousSibling, time.nextSibling];
-    before.data += write("utc", Date.parse(time.dateTime), time.dataset.seconds === "true") + after.data;
-    after.remove();
-    time.remove();
-  }
-}
-
-function wrapAll(node) {
+// Wraps the times of a text, or of all texts of an element: of this page, or of the desk's next answer.
+export function wrapAll(node) {
   const walk = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
   const texts = node.nodeType === Node.TEXT_NODE ? [node] : [];
   while (walk.nextNode()) if (walk.currentNode.data.includes(" UTC")) texts.push(walk.currentNode);

@@ -5,6 +5,7 @@
 // with a page.
 
 import { make } from "./dialog.js";
+import { save, take } from "./storage.js";
 
 const LASTS = 9000; // milliseconds of good news
 const MOST = 5;
@@ -41,9 +42,10 @@ function leaveLater(toast, away) {
   setTimeout(look, LASTS);
 }
 
+// Returns the messages that are kept, and keeps them no more.
 function kept() {
   try {
-    const found = JSON.parse(sessionStorage.getItem(KEPT) ?? "[]");
+    const found = JSON.parse(take(KEPT) ?? "[]");
     return Array.isArray(found) ? found.filter((one) => now() - Number(one?.at) <= OLDEST) : [];
   } catch {
     return [];
@@ -54,25 +56,15 @@ function kept() {
 // about to be left.
 export function keep(text, tone = "note") {
   leaving = true;
-  try {
-    const all = [...kept(), { text, tone, at: now() }].slice(-MOST);
-    sessionStorage.setItem(KEPT, JSON.stringify(all));
-  } catch {
-    // Without storage the message ends with the page.
-  }
+  const all = [...kept(), { text, tone, at: now() }].slice(-MOST);
+  save(KEPT, JSON.stringify(all));
 }
 
 // Says what was kept. A page that is left before it could leaves it to the next one.
 export function sayKept() {
   setTimeout(() => {
     if (leaving) return;
-    const all = kept();
-    try {
-      sessionStorage.removeItem(KEPT);
-    } catch {
-      return; // what cannot be taken away would be said again and again
-    }
-    for (const one of all) say(String(one.text), String(one.tone));
+    for (const one of kept()) say(String(one.text), String(one.tone));
   }, SETTLE);
 }
 

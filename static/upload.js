@@ -2,6 +2,7 @@
 // Without this module the form sends the file at once, which a small one survives.
 
 import { send } from "./commands.js";
+import { save, take } from "./storage.js";
 import { keep, say } from "./toast.js";
 
 const PART = 200000; // bytes
@@ -13,8 +14,7 @@ const form = document.querySelector("form.upload");
 
 // A file that was just handed in is chosen, and the symbol is the one of its name: MYCOIN_M15.csv.
 function choose() {
-  const name = sessionStorage.getItem(HANDED_IN);
-  sessionStorage.removeItem(HANDED_IN);
+  const name = take(HANDED_IN);
   const bars = document.getElementById("start-bars");
   if (!name || ![...(bars?.options ?? [])].some((option) => option.value === name)) return;
   bars.value = name;
@@ -57,7 +57,7 @@ async function run(file) {
   try {
     const { reason, name } = await handIn(file, tell);
     keep(reason, "done");
-    sessionStorage.setItem(HANDED_IN, name ?? file.name);
+    save(HANDED_IN, name ?? file.name);
     location.reload();
   } catch (error) {
     const why = error.name === "TimeoutError" ? "no answer; look whether it is there" : error.message;

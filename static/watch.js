@@ -5,6 +5,7 @@
 // of its load.
 
 import { isOut } from "./session.js";
+import { load, save } from "./storage.js";
 import { follow } from "./stream.js";
 
 const root = document.getElementById("debate");
@@ -49,27 +50,11 @@ function runClocks() {
   }
 }
 
-function recallMove() {
-  try {
-    moveOn.checked = sessionStorage.getItem(MOVE) === "1";
-  } catch {
-    // A browser without storage asks anew.
-  }
-}
-
-function keepMove() {
-  try {
-    sessionStorage.setItem(MOVE, moveOn.checked ? "1" : "0");
-  } catch {
-    // The choice lasts as long as the page.
-  }
-}
-
 function begin() {
   const move = document.getElementById("move");
   move.hidden = false;
-  recallMove();
-  moveOn.addEventListener("change", keepMove);
+  moveOn.checked = load(MOVE) === "1";
+  moveOn.addEventListener("change", () => save(MOVE, moveOn.checked ? "1" : "0"));
   const stream = follow(root.dataset.stream, {
     onEnvelope: () => document.dispatchEvent(new CustomEvent("torra:changed")),
     onState: (state) => {

@@ -84,11 +84,16 @@ KEPT: Final = frozenset(
 """Files that lie in a home itself."""
 
 
+def has_database(home: Path) -> bool:
+    """Return whether a home has a database: a question must not make one."""
+    return (home / DATABASE).exists()
+
+
 def is_kept(path: Path) -> bool:
     """Tell whether a name is that of a file which a home lives by: nobody else may write there."""
     try:
         place = path.resolve()
-        return place.name in KEPT and (place.parent / DATABASE).exists()
+        return place.name in KEPT and has_database(place.parent)
     except OSError:
         return False
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from torra.home import BACKUP_FOLDER, DATABASE, SIDE_FILES, STATE_FOLDER
+from torra.home import BACKUP_FOLDER, DATABASE, SIDE_FILES, STATE_FOLDER, has_database
 
 FOLDER: Final = 0o700
 FILE: Final = 0o600
@@ -45,13 +45,13 @@ def make_file(path: Path) -> None:
 def open_to_others(home: Path) -> bool:
     """Return whether others may look into a desk's home; never on Windows."""
     # Nobody reaches what lies in a closed folder, whatever rights that has itself.
-    return os.name == "posix" and (home / DATABASE).exists() and bool(_mode(home) & OTHERS)
+    return os.name == "posix" and has_database(home) and bool(_mode(home) & OTHERS)
 
 
 def mend(home: Path) -> str:
     """Take the rights of others away from a desk's home; return what is to be said, "" for none."""
     was_open = open_to_others(home)
-    if os.name == "posix" and (home / DATABASE).exists():
+    if os.name == "posix" and has_database(home):
         for path in _kept(home):
             if _mode(path) & OTHERS:
                 with suppress(OSError):

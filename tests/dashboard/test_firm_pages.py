@@ -191,9 +191,9 @@ def test_the_commands_tell_a_proposals_thesis(pages: Pages) -> None:
     told = approval.as_json(row, pages.database)
     assert told["thesis"]["claim"] == firm_ticks.CLAIM
     assert told["thesis"]["bars"] == 16
-    assert firm_ticks.CLAIM in by_hand._proposal_line(told)
+    assert firm_ticks.CLAIM in by_hand._proposal(told)
     del told["thesis"]
-    assert "words" not in by_hand._proposal_line(told)
+    assert "words" not in by_hand._proposal(told)
 
 
 def test_who_is_against_a_side_may_be_the_manager() -> None:

@@ -22,7 +22,7 @@ from torra.commands.options import flag, number
 from torra.dashboard.doors import access_file
 from torra.dashboard.doors.access_file import SCOPES, Tokens, same_name
 from torra.errors import ConfigError, TorraError
-from torra.home import DATABASE, PAGES
+from torra.home import PAGES, has_database
 from torra.regular_files import read_regular
 from torra.whole_files import write_whole
 
@@ -140,7 +140,7 @@ def audit(home: Path, /, verify: bool, **only: Any) -> CommandAnswer:
     """Show what was done to the desk through the pages, newest first."""
     from torra.store import audit as audit_chain  # noqa: PLC0415  pydantic costs a tenth of a second
 
-    if not (home / DATABASE).exists():
+    if not has_database(home):
         raise ConfigError(f"no desk has run in {home} yet: there is no log; see --home")
     with open_database(home) as database:
         document = audit_chain.audit_page(database, **only)
@@ -178,7 +178,7 @@ def tell_address(home: Path, address: str) -> None:
 
 def _on_record(home: Path, action: str, target: str = "") -> None:
     """Put a change of the tokens into the audit log of a desk; raises TorraError."""
-    if not (home / DATABASE).exists():
+    if not has_database(home):
         return
     try:
         with open_database(home) as database:

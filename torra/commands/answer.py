@@ -27,7 +27,7 @@ import click
 from torra.commands.terminal import say
 from torra.errors import ConfigError, DataUnavailable, TorraError, bounded
 from torra.harmless_text import escaped
-from torra.home import DATABASE
+from torra.home import has_database
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -138,7 +138,7 @@ def open_database(home: Path) -> Iterator[Database]:
     from torra.config import load_desk  # noqa: PLC0415
 
     with ExitStack() as stack:
-        if not (home / DATABASE).is_file():
+        if not has_database(home):
             load_desk(home)
             home = Path(stack.enter_context(TemporaryDirectory()))
         yield stack.enter_context(closing(open_home(home)))

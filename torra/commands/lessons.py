@@ -21,7 +21,7 @@ from torra.config import DeskSettings, load_desk
 from torra.dashboard.trade import lessons as page
 from torra.errors import ConfigError, TorraError
 from torra.exhibits import lesson_words, report
-from torra.home import DATABASE
+from torra.home import has_database
 from torra.lessons.lesson import Lesson
 from torra.money.book import known_currencies
 from torra.money.open_positions import PAPER
@@ -78,7 +78,7 @@ def lessons(
 def show(home: Path, /, sid: str, ask: bool) -> CommandAnswer:
     """Show the lesson of a closed trade: its facts, and what each author wrote of it."""
     settings = load_desk(home)
-    if not (home / DATABASE).is_file():
+    if not has_database(home):
         raise ConfigError("no desk has run here yet, so no trade has closed: `torra run`")
     with open_database(home) as database:
         lesson = lesson_of(database, sid)

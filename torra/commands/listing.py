@@ -18,7 +18,7 @@ from torra.commands.answer import CommandAnswer, answering, open_database, open_
 from torra.commands.options import MOST_ROWS, SpelledGroup, number
 from torra.config import load_desk
 from torra.exhibits.numbers import aligned
-from torra.home import DATABASE
+from torra.home import has_database
 from torra.notices import listing
 from torra.store import bars as bar_table
 from torra.store import tick_queries
@@ -102,7 +102,7 @@ def results(home: Path, /) -> CommandAnswer:
     with open_desk(home) as desk:
         money = desk.money()
     text = words.table(money)
-    if not (home / DATABASE).is_file():
+    if not has_database(home):
         text = "No desk has run here yet, so there is no trade: start one with `torra run`."
     return CommandAnswer(money.as_json(), text)
 

@@ -40,7 +40,7 @@ from torra.desk.watches import refusal
 from torra.desk_lock import DeskLock
 from torra.errors import ConfigError
 from torra.feeds.protocol import stream_state
-from torra.home import DATABASE
+from torra.home import has_database
 from torra.imports import settle
 from torra.one_heap import limit_malloc_arenas
 from torra.replay import uploads
@@ -212,7 +212,7 @@ def _begin(home: Path, address: PagesAddress, say: Callable[[str], None]) -> Non
     prefix = server.path_prefix(address.prefix)
     if why := server.refused_by_browsers(address.port):
         say(f"warning: {why}")
-    if address.port and server.is_local(address.host) and (home / DATABASE).is_file():
+    if address.port and server.is_local(address.host) and has_database(home):
         server.check_port(address.host, address.port)
         _note(home, address.host, address.port, prefix)
 

@@ -20,10 +20,8 @@ import re
 import stat
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -87,20 +85,15 @@ class Document(Part):
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A file of the folder: its document's head, or in `problem` why it cannot be shown."""
+class BrokenFile(NamedTuple):
+    """A file of the folder that cannot be shown, and why."""
 
     name: str
-    problem: str = ""
-    kind: str = ""
-    title: str = ""
-    summary: str = ""
-    created_at: datetime | None = None
-    warnings: int = 0
-    period: Period | None = None
-    arms: int = 0
-    settings: tuple[tuple[str, str], ...] = ()
+    problem: str
+
+
+Head = Document | BrokenFile
+"""A file of the list: its document without tables and plots, its sentence as `summary`."""
 
 
 class Broken(Exception):
@@ -113,9 +106,9 @@ class ReplayShelf:
     def __init__(self, home: Path) -> None:
         self.folder = home / FOLDER
         self._lock = threading.Lock()
-        self._heads: dict[str, tuple[tuple[int, int], Listed]] = {}
+        self._heads: dict[str, tuple[tuple[int, int], Head]] = {}
 
-    def listed(self) -> tuple[list[Listed], int]:
+    def listed(self) -> tuple[list[Head], int]:
         """Return the newest files, newest first, and how many older ones are left out."""
         files = sorted(self._files(), key=lambda item: (-item[1].st_mtime_ns, item[0]))
         with self._lock:
@@ -124,7 +117,7 @@ class ReplayShelf:
             heads = [self._head(name, status, known) for name, status in files[:MOST]]
         return heads, max(0, len(files) - MOST)
 
-    def document(self, name: str) -> Document | Listed | None:
+    def document(self, name: str) -> Head | None:
         """Return a document, or why it cannot be shown, or None if there is no such file."""
         if not allowed(name):
             return None
@@ -135,7 +128,7 @@ class ReplayShelf:
         except OSError:
             return None
         except Broken as error:
-            return Listed(name, str(error))
+            return BrokenFile(name, str(error))
 
     def trades(self, name: str) -> str | None:
         """Return the text of a replay's file of trades; None where there is none to be read."""
@@ -167,8 +160,8 @@ class ReplayShelf:
                     continue  # it went away meanwhile
 
     def _head(
-        self, name: str, status: os.stat_result, known: dict[str, tuple[tuple[int, int], Listed]]
-    ) -> Listed:
+        self, name: str, status: os.stat_result, known: dict[str, tuple[tuple[int, int], Head]]
+    ) -> Head:
         mark = (status.st_mtime_ns, status.st_size)
         entry = known.get(name)
         if entry is None or entry[0] != mark:
@@ -176,26 +169,17 @@ class ReplayShelf:
         self._heads[name] = entry
         return entry[1]
 
-    def _read_head(self, name: str, status: os.stat_result) -> Listed:
+    def _read_head(self, name: str, status: os.stat_result) -> Head:
         if not allowed(name):
-            return Listed(name, "its name: use letters, digits, dot, dash and underscore")
+            return BrokenFile(name, "its name: use letters, digits, dot, dash and underscore")
         try:
             document = read(self.folder / f"{name}{SUFFIX}", name, status)
         except OSError as error:
-            return Listed(name, f"it cannot be read: {error.strerror}")
+            return BrokenFile(name, f"it cannot be read: {error.strerror}")
         except Broken as error:
-            return Listed(name, str(error))
-        return Listed(
-            name,
-            kind=document.kind,
-            title=document.title,
-            summary=sentence(document),
-            created_at=document.created_at,
-            warnings=len(document.warnings),
-            period=document.period,
-            arms=len(document.arms),
-            settings=tuple(document.settings.items()),
-        )
+            return BrokenFile(name, str(error))
+        bare = {"summary": sentence(document), "tables": (), "plots": ()}
+        return document.model_copy(update=bare)
 
 
 def sentence(document: Document) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from instance_database import Database
 from torra.errors import ConfigError, bounded
-from torra.home import DATABASE
+from torra.home import has_database
 from torra.jobs.kinds import (
     FINAL,
     LONGEST_TITLE,
@@ -108,7 +108,7 @@ def document(database: Database, limit: int = SHOWN) -> dict[str, Any]:
 
 def cancelled(home: Path, number: int) -> dict[str, Any]:
     """Cancel a job of a home; raises ConfigError."""
-    if not (home / DATABASE).exists():
+    if not has_database(home):
         raise ConfigError(f"there is no job {number}: no desk has run in {home} yet")
     return cancel.at_home(home, number)
 

@@ -32,7 +32,7 @@ from torra.config import NAME, ROOT, DeskSettings, Instance, Profile, faults, re
 from torra.desk.roster import fixed
 from torra.errors import ConfigError, StoreUnavailable
 from torra.evaluation.wording import listed
-from torra.home import DATABASE, DESK, PRICES
+from torra.home import DESK, PRICES, has_database
 from torra.profiles.fields import canonical, settings, shown
 from torra.profiles.guard import Change, May, command_line, compare, loosening
 from torra.profiles.idle import set_in_vain
@@ -280,7 +280,7 @@ class ProfileBook:
             return
         with suppress(ConfigError, StoreUnavailable), ExitStack() as stack:
             database = None
-            if (self.home / DATABASE).exists():  # a question makes no database
+            if has_database(self.home):  # a question makes no database
                 database = stack.enter_context(closing(open_home(self.home)))
             prices = PriceList.read(self.home / PRICES)
             basis = CostBasis.of(database, users, prices, self._variables)

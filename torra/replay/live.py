@@ -45,7 +45,7 @@ from torra.evaluation.wording import count
 from torra.exhibits import report, trade_file
 from torra.exhibits.documents import FOLDER, MOST_SUMMARY, Document, allowed
 from torra.exhibits.outcome import outcome
-from torra.home import DATABASE
+from torra.home import has_database
 from torra.overlay import judged
 from torra.replay import scorecard
 from torra.replay.caveats import of_the_openings, thresholds_told
@@ -147,7 +147,7 @@ def scored(
         return _of_a_host(home, symbol, start, last)
     settings = load_desk(home)
     subject = _subject(home, settings, symbol)
-    if not (home / DATABASE).exists():
+    if not has_database(home):
         return nothing_yet(subject, NO_TICK)
     with closing(open_home(home)) as database:
         found = made(database, subject, trials_of(home, subject), start, last, symbol)
@@ -167,7 +167,7 @@ def _keep(home: Path, found: Scorecard) -> None:
 
 def _of_a_host(home: Path, name: str, start: datetime | None, end: datetime | None) -> Scorecard:
     """Return the scorecard of another program's stream, which sends nothing."""
-    if not (home / DATABASE).exists():
+    if not has_database(home):
         raise ConfigError(f"{home} has no database yet, and so no stream {name}")
     with closing(open_home(home)) as database:
         subject = judged.subject_of(database, name)

@@ -46,7 +46,7 @@ from torra.evidence.scheduled_events import (
     around,
 )
 from torra.evidence.vendor_figures import peers_of
-from torra.home import DATABASE
+from torra.home import has_database
 from torra.news.event_file import read_events
 from torra.outside.shelf import OutsideShelf, trouble_of
 from torra.replay.shards import companion_tracks
@@ -320,7 +320,7 @@ def _of_desk(
     home: Path, instance: Instance, profile: Profile, since: datetime, end: datetime
 ) -> tuple[tuple[NewsItem, ...], tuple[Figures, ...]]:
     """Return what the desk has stored; nothing where there is no desk."""
-    if not (home / DATABASE).exists():
+    if not has_database(home):
         return (), ()
     with closing(open_home(home)) as database:
         items = tuple(database.news(since=since, as_of=end, limit=None))
@@ -364,7 +364,7 @@ def _companions_of_desk(
     home: Path, instance: Instance, begin: datetime, end: datetime
 ) -> tuple[CompanionTrack, ...]:
     """Return what the desk has stored of the companions of its instance of a symbol."""
-    if not (home / DATABASE).exists():
+    if not has_database(home):
         return ()
     own = companion_tracks.instance_with(load_desk(home).instances, instance.symbol)
     if own is None:
@@ -377,7 +377,7 @@ def _outside_of_desk(
     home: Path, instance: Instance, profile: Profile, begin: datetime, end: datetime
 ) -> tuple[tuple[StoredRow, ...], tuple[StoredFact, ...]]:
     """Return the outside numbers that the desk has stored and a tick may read."""
-    if not profile.outside.sources or not (home / DATABASE).exists():
+    if not profile.outside.sources or not has_database(home):
         return (), ()
     subject = subject_of(instance, profile)
     names = series_for(subject)
@@ -397,7 +397,7 @@ def _counts(one: StoredRow | StoredFact, end: datetime, sources: Collection[str]
 
 def _flow_of_desk(home: Path, instance: Instance, begin: datetime, end: datetime) -> FlowRows:
     """Return the order flow that the desk has stored, also of the bars that its placebo reads."""
-    if not (home / DATABASE).exists():
+    if not has_database(home):
         return {}
     whose = [one.id for one in load_desk(home).instances if instance.id in (one.id, one.symbol)]
     with closing(open_home(home)) as database:

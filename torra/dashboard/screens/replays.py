@@ -25,7 +25,15 @@ from torra.dashboard.view.rendering import backing, desk_page
 from torra.errors import ConfigError
 from torra.evaluation.wording import arm_called
 from torra.exhibits import figures, pages, trade_file
-from torra.exhibits.documents import LARGEST, MOST, Document, Listed, ReplayShelf, allowed
+from torra.exhibits.documents import (
+    LARGEST,
+    MOST,
+    BrokenFile,
+    Document,
+    Head,
+    ReplayShelf,
+    allowed,
+)
 from torra.exhibits.trade_file import ArmTradeRow, trade_lines
 from torra.home import UPLOADS
 from torra.market.broker_clock import USUAL
@@ -54,12 +62,13 @@ def replays() -> str:
     from torra.replay.shards.history import STORE  # noqa: PLC0415
 
     home = backing().home
+    symbols = dict.fromkeys(item.symbol for item in backing().settings.instances)
     rows, older = shelf().listed()
     stems = {path.stem for folder in (home, ROOT) for path in folder.glob("profiles/*.json")}
     return desk_page(
         "replays.html",
         jobs=jobs.shown(jobs.going_on()),
-        symbols=[*dict.fromkeys(item.symbol for item in backing().settings.instances)],
+        symbols=[figures.sanitize(symbol, 40) for symbol in symbols],
         bars={STORE: "those that this desk has stored", SAMPLE: "the shipped sample"}
         | {name: f"{name} of the folder uploads" for name in uploads.names(home)},
         profiles=sorted(filter(allowed, stems)),
@@ -86,7 +95,7 @@ def api_replays() -> ResponseReturnValue:
 def replay(name: str) -> str:
     """Show one replay or scorecard: its tables and its lines."""
     document = shelf().document(name) or abort(404)
-    if isinstance(document, Listed):
+    if isinstance(document, BrokenFile):
         problem = figures.sanitize(document.problem, 300)
         return desk_page("replay.html", name=name, report={"problem": problem}, has_trades=False)
     trades = trade_lines(shelf().trades(name) or "")
@@ -126,7 +135,7 @@ def _place(text: str) -> int:
 def replay_report(name: str) -> Response:
     """Answer one replay or scorecard as a report to print or to keep: one file, complete."""
     document = shelf().document(name) or abort(404)
-    if isinstance(document, Listed):
+    if isinstance(document, BrokenFile):
         # nothing of a broken file is shown, so there is nothing to print
         abort(404)
     trades = trade_lines(shelf().trades(name) or "") or ()
@@ -148,7 +157,7 @@ def replay_trades(name: str) -> Response:
 def api_replay(name: str) -> ResponseReturnValue:
     """Answer one replay or scorecard as its file holds it."""
     document = shelf().document(name) or abort(404)
-    if isinstance(document, Listed):
+    if isinstance(document, BrokenFile):
         return jsonify(_head(document)), 422
     return jsonify(document.model_dump(mode="json", by_alias=True))
 
@@ -179,14 +188,14 @@ def upload() -> ResponseReturnValue:
     return command("upload", figures.sanitize(name, 80), run, back=back)
 
 
-def _head(item: Listed) -> dict[str, JsonValue]:
-    created = iso(item.created_at.replace(microsecond=0)) if item.created_at else None
-    return {
-        "name": item.name,
-        **{name: getattr(item, name) or None for name in ("problem", "kind", "title", "summary")},
-        "created_at": created,
-        "warnings": item.warnings,
-        "settings": dict(item.settings),
+def _head(item: Head) -> dict[str, JsonValue]:
+    empty = dict.fromkeys(("problem", "kind", "title", "summary", "created_at"))
+    if isinstance(item, BrokenFile):
+        return {**empty, **item._asdict(), "warnings": 0, "settings": {}}
+    return empty | {
+        **item.model_dump(include={"name", "kind", "title", "summary", "settings"}),
+        "created_at": iso(item.created_at.replace(microsecond=0)),
+        "warnings": len(item.warnings),
     }
 
 

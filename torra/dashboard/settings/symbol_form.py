@@ -18,7 +18,7 @@ from torra.desk.setup import adding, bar_sources, wishes
 from torra.desk.setup.adding import Addition, SymbolHome
 from torra.desk.setup.bar_sources import BarSource
 from torra.exhibits import figures
-from torra.home import DATABASE, UPLOADS
+from torra.home import UPLOADS, has_database
 from torra.market.broker_clock import USUAL
 from torra.replay import uploads
 from torra.trading import channels
@@ -90,7 +90,7 @@ class SymbolForm:
             return None, faults
         with ExitStack() as stack:
             stored = None if self.place.separate else backing().database
-            if self.place.separate and (self.place.home / DATABASE).is_file():
+            if self.place.separate and has_database(self.place.home):
                 stored = stack.enter_context(closing(open_home(self.place.home)))
             try:
                 return adding.plan(self.place, setup, stored), {}

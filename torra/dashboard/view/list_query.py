@@ -7,6 +7,7 @@ with 400; a program is told what would be understood.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, Final, NamedTuple, NoReturn
@@ -20,6 +21,11 @@ from torra.exhibits import figures
 LONGEST_WORD: Final = 120
 """Characters of a word of a filter that are read."""
 
+CURSORS: Final = {
+    "integer": re.compile(r"(\d{1,15})", re.ASCII),
+    "string": re.compile(r"([\x00-\x7f]{1,39})\|(\d{1,15})", re.ASCII),
+}
+"""What `before` is, by the type of its field."""
 
 PLACES: Final = ("before", "limit")
 """Fields that do not narrow a list."""
@@ -43,9 +49,8 @@ def read(fields: Fields) -> ListQuery:
     written = words(fields)
     for name in written:
         require_known(name, written[name], fields[name].get("enum"))
-    cursor = number if fields["before"]["type"] == "integer" else place
-    rows = fields["limit"]
-    return ListQuery(written, *days(written), cursor(), limit(rows["default"], rows["maximum"]))
+    rows, before = fields["limit"], cursor(fields["before"]["type"])
+    return ListQuery(written, *days(written), before, limit(rows["default"], rows["maximum"]))
 
 
 def address(endpoint: str, fields: Fields, **other: Any) -> str:
@@ -108,23 +113,16 @@ def days(written: Mapping[str, str]) -> tuple[str, str]:
     )
 
 
-def number() -> int | None:
-    """Return the cursor `before` of a list by number; None for the first page."""
-    text = request.args.get("before") or ""
+def cursor(kind: str) -> Any:
+    """Return `before`, the `next` of an earlier answer of a list; None for the first page.
+
+    It is a number of a list by number ("integer"), else a moment and a number.
+    """
+    text = request.args.get("before")
     if not text:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) < 16):
+    match = CURSORS[kind].fullmatch(text)
+    if match is None:
         refuse("before is the `next` of an earlier answer")
-    return int(text)
-
-
-def place() -> tuple[str, int] | None:
-    """Return the cursor `before`, the `next` of an earlier answer; None for the first page."""
-    text = request.args.get("before") or ""
-    if not text:
-        return None
-    moment, _, number = text.rpartition("|")
-    plain = moment.isascii() and len(moment) < 40 and number.isascii() and number.isdigit()
-    if not (plain and moment and len(number) < 16):
-        refuse("before is the `next` of an earlier answer")
-    return moment, int(number)
+    *moment, number = match.groups()
+    return (*moment, int(number)) if moment else int(number)

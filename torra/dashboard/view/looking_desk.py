@@ -25,7 +25,7 @@ from torra.config import (
 )
 from torra.dashboard.view.backing import PageContext
 from torra.errors import ConfigError
-from torra.home import DATABASE, HOSTED
+from torra.home import HOSTED, has_database
 from torra.store import hosted as hosted_table
 from torra.store import ticks as claim_table
 
@@ -112,7 +112,7 @@ def look_at(home: Path) -> PageContext:
     """
     from instance_database import open_home  # noqa: PLC0415  the pages open one only when asked to
 
-    if not (home / DATABASE).is_file() and home.absolute() not in HOSTED:
+    if not has_database(home) and home.absolute() not in HOSTED:
         raise ConfigError(
             f"the pages need a data source, and no desk has run in {home.absolute()}: start one "
             "with `torra run`, or name its home with TORRA_AGENTS_HOME or TORRA_HOME"

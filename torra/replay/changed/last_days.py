@@ -33,7 +33,7 @@ from torra.evaluation.observations import ArmObservation, TickObservation
 from torra.evaluation.recomposition import BrainNumbers, Changes, recompose
 from torra.evaluation.wording import count
 from torra.exhibits import figures
-from torra.home import DATABASE
+from torra.home import has_database
 from torra.profiles.book import ProfileBook
 from torra.profiles.guard import Change
 from torra.replay.changed.without_agents import WORDS, ScoredBars, tick_keys, walk
@@ -67,7 +67,7 @@ def last_days(shelf: ProfileBook, name: str, changes: Iterable[Change]) -> tuple
     if profile is None or not asked or ticks > MOST:
         return ()
     # A question makes no database.
-    if not (shelf.home / DATABASE).exists():
+    if not has_database(shelf.home):
         return (NO_TICK,)
     return _lines(shelf.home, name, users, profile.model_dump_json(), f"{shelf.now():%x %H}")
 

@@ -43,7 +43,7 @@ from torra.desk.timers import running_order
 from torra.errors import ConfigError
 from torra.evaluation.exhibits import Cell, Exhibit
 from torra.evaluation.wording import count
-from torra.home import DATABASE
+from torra.home import has_database
 from torra.lessons.lesson import Fresh, Lesson
 from torra.lessons.recall import LessonRetriever, Recall
 from torra.market.longer_bars import aggregate
@@ -190,7 +190,7 @@ def probe(
 
 def lessons_of(home: Path, profile: Profile) -> list[Lesson]:
     """Return the lessons that a desk has stored; none where the profile does not remember."""
-    if not profile.agents.remembers() or not (home / DATABASE).exists():
+    if not profile.agents.remembers() or not has_database(home):
         return []
     with closing(open_home(home)) as database:
         return database.lessons_since(0, 0).lessons

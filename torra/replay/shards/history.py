@@ -25,7 +25,7 @@ from torra.clock import TIMEFRAMES, System, duration, iso, parse
 from torra.config import check_symbol, load_desk
 from torra.errors import ConfigError, TorraError
 from torra.feeds.bar_file import BarFile, admit, of_stored
-from torra.home import DATABASE
+from torra.home import has_database
 from torra.market.clock_shifts import shifted
 from torra.market.longer_bars import aggregate
 from torra.market.spreads import SPREAD
@@ -165,7 +165,7 @@ Loaded = tuple[dict[str, BarFile], dict[str, str]]
 
 def home_closes(home: Path, symbol: str) -> pd.DataFrame | None:
     """Return closes of a symbol that a home has stored, None where it has none."""
-    if not (home / DATABASE).exists():
+    if not has_database(home):
         return None
     # Nothing depends on them but a warning: a home that cannot be read has none.
     with suppress(TorraError):
@@ -220,7 +220,7 @@ def _completed(
 
 
 def _stored(home: Path, symbol: str, timeframes: Sequence[str]) -> Loaded:
-    if not (home / DATABASE).exists():
+    if not has_database(home):
         raise ConfigError(f"{home} holds no database yet; start the desk once or name a file")
     instance = load_desk(home).instance(symbol)
     names = tuple(timeframes) or instance.timeframes

@@ -23,7 +23,7 @@ from instance_database import Database, open_home
 from torra.clock import System, iso, parse
 from torra.config import Instance, Profile, load_desk
 from torra.errors import MALFORMED, ConfigError
-from torra.home import DATABASE, TRIED, lost
+from torra.home import DATABASE, TRIED, has_database, lost
 from torra.jobs.kinds import JobRequest, JobResult, Parameters, Tell
 from torra.profiles.book import ProfileBook, as_json
 from torra.profiles.fields import canonical, changed, place_of, shown
@@ -70,7 +70,7 @@ def check(home: Path, asked: Parameters) -> JobRequest:
     saved, wanted = both(_book(home), told.profile, told.settings)
     users = _users(home, told.profile)
     # A question makes no database where no desk has run yet.
-    if not (home / DATABASE).exists() and not lost(home / DATABASE):
+    if not has_database(home) and not lost(home / DATABASE):
         raise _no_bars(users)
     with closing(open_home(home)) as database:
         end = _end(database, users)
