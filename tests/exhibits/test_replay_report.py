@@ -143,7 +143,7 @@ def test_a_file_that_is_there_is_kept_unless_it_may_be_overwritten(
         report.write(tmp_path, other)
     assert ReplayShelf(tmp_path).document("btc-december") == demo
     report.write(tmp_path, other, overwrite=True)
-    assert ReplayShelf(tmp_path).document("btc-december").title == "Another"
+    assert ReplayShelf(tmp_path).document("btc-december") == other
     assert [entry.name for entry in path.parent.iterdir()] == ["btc-december.json"]
 
 
