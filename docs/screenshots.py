@@ -34,7 +34,10 @@ SETTLED: Final = 900
 BETTER_ON_VIEW: Final = ("overview", "symbol", "tick", "help")
 """Screens that show more of the scripted desk; the others need a desk with a database."""
 
-LEFT_OUT: Final = ("instance", "audit_check")
+LEFT_OUT: Final = (
+    "instance", "audit_check", "orders-all", "orders-working", "orders-open", "orders-refused",
+    "orders-waiting",
+)  # fmt: skip
 """Addresses that show a screen of the list once more."""
 
 RENAME: Final = """(pairs) => {
@@ -47,11 +50,14 @@ RENAME: Final = """(pairs) => {
 }"""
 """No folder of the machine that took the pictures is in one."""
 
+CLOSED: Final = "/orders/TWON0000000"
+"""The page of a trade that is over."""
+
 BY_HAND: Final = ("desk.png",)
 """Of a running demo, for the README: not taken here."""
 
 ALSO_DARK: Final = ("overview", "symbol")
-ALSO_PHONE: Final = ("overview", "tick")
+ALSO_PHONE: Final = ("overview", "approval", "tick")
 
 
 def main() -> None:
@@ -97,6 +103,8 @@ def _addresses(apps: dict[str, Any], sites: dict[str, Site]) -> dict[str, str]:
         for name, address in addresses_of(apps[desk]).items():
             if name not in LEFT_OUT and (desk == "desk" or name in BETTER_ON_VIEW):
                 found[name] = sites[desk].url + address
+    found["approval"] = found["order"]  # of one that waits, whose page is the longest
+    found["order"] = sites["desk"].url + CLOSED
     return found
 
 

@@ -237,8 +237,8 @@ def test_in_a_browser_no_module_question_or_stream_leaves_the_path(tmp_path: Pat
         paths: list[str] = []
         visit.page.on("request", lambda request: paths.append(urlsplit(request.url).path))
         visit.enter(site)
-        visit.page.locator('nav a[href$="/orders?stage=closed"]').first.click()
-        visit.page.wait_for_url(f"{site.url}/orders?stage=closed")
+        visit.page.locator('nav a[href$="/orders"]').first.click()
+        visit.page.wait_for_url(f"{site.url}/orders")
         visit.page.goto(f"{site.url}/symbols")
         visit.page.wait_for_function("performance.getEntriesByType('resource').length > 3")
         visit.page.goto("about:blank")

@@ -2,8 +2,7 @@
 
 Each request computes everything anew: the present price, the drift, and every check as an approval
 would meet it at this moment. Nothing is changed. `version` tells a program that a proposal has
-expired or was decided elsewhere. Without a desk behind the pages the screen says so. `orders` has
-the commands that decide.
+expired or was decided elsewhere. `orders` has the commands that decide.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ DECIDED_READ: Final = 200
 """Decided proposals that are read for the page, before equal neighbours are folded."""
 
 
-def queue(desk: DeskStatus) -> dict[str, Any]:
+def waiting_list(desk: DeskStatus) -> dict[str, Any]:
     """Return what a page shows of the proposals that wait for a person."""
     profiles = [setup.profile for setup in backing().desk.setups.values()]
     return {
@@ -58,7 +57,7 @@ def queue(desk: DeskStatus) -> dict[str, Any]:
     }
 
 
-def ended() -> dict[str, Any]:
+def decided_list() -> dict[str, Any]:
     """Return what a page shows of the newest proposals that have ended."""
     return {"decided": _decided_runs(), "words": proposals}
 

@@ -46,15 +46,15 @@ def orders() -> str:
     desk = desk_view().desk()
     shown: dict[str, Any] = {}
     if stage in ("all", "waiting"):
-        shown |= approvals.queue(desk)
+        shown |= approvals.waiting_list(desk)
     if stage in ("waiting", "refused"):
-        shown |= approvals.ended()
+        shown |= approvals.decided_list()
     if stage in ("all", "working", "open"):
-        shown |= signals.hand()
+        shown |= signals.controls()
     if stage in ("all", "working", "refused"):
-        shown |= signals.sent(STATES.get(stage, ()))
+        shown |= signals.signal_list(STATES.get(stage, ()))
     if stage == "closed":
-        shown |= trades.closed()
+        shown |= trades.trade_list()
     cursor = shown.get("cursor")
     return desk_page(
         "orders.html",

@@ -1,9 +1,8 @@
-"""The screen Signals: what is held, what was sent and with what result, and the trading state.
+"""Signals: what is held, what was sent and with what result, and the trading state.
 
 The list is read a page at a time, by the number of the signal, filtered by instance and state, and
 can be downloaded as a file. `version` tells a program that anything but a price has changed.
-Halting, reducing, resuming and settling are forms that `orders` answers. Without a desk behind the
-pages the screen says so.
+Halting, reducing, resuming and settling are forms that `orders` answers.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ QUERY: Final[Fields] = {
 }
 
 
-def hand() -> dict[str, Any]:
+def controls() -> dict[str, Any]:
     """Return what a page shows of positions, bridges, alarms and the trading state."""
     context = backing()
     routes = sorted({item.route for item in context.settings.instances})
@@ -63,7 +62,7 @@ def hand() -> dict[str, Any]:
     }
 
 
-def sent(states: Collection[str] = ()) -> dict[str, Any]:
+def signal_list(states: Collection[str] = ()) -> dict[str, Any]:
     """Return what a page lists of signals, newest first: those in some states, or all."""
     query = _query()
     rows, cursor = _listed(query, states)

@@ -1,8 +1,7 @@
 """Closed trades: what they came to, then each of them, filtered and page by page.
 
 The sums are those of `torra results` (torra.money.book). The list goes on by a cursor, so a page
-costs the same after ten years; it can be taken as a file. Without a desk behind the pages the page
-says so. Nothing is changed.
+costs the same after ten years; it can be taken as a file. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ BY_WORD: Final = ("instance", "reason", "tag", "side")
 """What the store narrows a list to as it is written."""
 
 
-def closed() -> dict[str, Any]:
+def trade_list() -> dict[str, Any]:
     """Return what a page shows of what the closed trades came to, and the newest of them."""
     query = list_query.read(QUERY)
     context, period, (rows, cursor) = backing(), _period(), _listed(query)
