@@ -29,7 +29,7 @@ from torra.tick import approval
 from torra.tick.marks import UNFORESEEN
 from torra.tick.tick_record import TickRecord
 from torra.tick.words import thesis_words
-from torra.trading import by_hand
+from torra.trading import signal_list
 from torra.words.orders import SIDES
 
 SCRIPT = MARKUP["script"]
@@ -191,9 +191,9 @@ def test_the_commands_tell_a_proposals_thesis(pages: Pages) -> None:
     told = approval.as_json(row, pages.database)
     assert told["thesis"]["claim"] == firm_ticks.CLAIM
     assert told["thesis"]["bars"] == 16
-    assert firm_ticks.CLAIM in by_hand._proposal_line(told)
+    assert firm_ticks.CLAIM in signal_list._proposal_line(told)
     del told["thesis"]
-    assert "words" not in by_hand._proposal_line(told)
+    assert "words" not in signal_list._proposal_line(told)
 
 
 def test_who_is_against_a_side_may_be_the_manager() -> None:
