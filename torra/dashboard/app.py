@@ -142,10 +142,10 @@ class TorraOverlay:
         """Return view, backing and access: those handed in, else those of a home."""
         if self._desk_view is not None:
             return self._desk_view, self._backing, self._access or Access.made()
-        looked = look_at(home)
+        context = look_at(home)
         access = self._access or Access.of_home(home)[0]
-        view = DatabaseView(looked.database, looked.settings, looked.desk)
-        return view, self._backing or looked, access
+        view = DatabaseView(context.database, context.settings, context.desk)
+        return view, self._backing or context, access
 
 
 def _home() -> Path:

@@ -42,15 +42,15 @@ def document(desk: CommandContext, *, limit: int = ROWS, **only: Any) -> dict[st
     # One more than is wanted, to know whether there are older ones.
     rows = execution_table.signal_page(database, limit=limit + 1, **only)
     warmed, bridges, alarms = WarmUps(database), database.bridges(), database.alarms()
-    positions = [quote(desk, position) for position in database.positions()]
-    state, engaged, shown = state_of(database), desk.switch.engaged(), rows[:limit]
+    quotes = [quote(desk, position) for position in database.positions()]
+    state, engaged, page = state_of(database), desk.switch.engaged(), rows[:limit]
     parts = (
         state["trading_state"],
         engaged,
-        *((one.position.signal_id, one.position.state) for one in positions),
+        *((item.position.signal_id, item.position.state) for item in quotes),
         *((row.name, row.deny, row.detail) for row in bridges),
         *((row.kind, row.at) for row in alarms),
-        *((row.sid, row.state, row.detail) for row in shown),
+        *((row.sid, row.state, row.detail) for row in page),
     )
     return {
         "version": hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16],
@@ -65,12 +65,12 @@ def document(desk: CommandContext, *, limit: int = ROWS, **only: Any) -> dict[st
             if instance in (None, row.instance)
         ],
         "positions": [
-            {name: getattr(one.position, name) for name in POSITION}
-            | {"sid": one.position.signal_id, "price": one.bid}
-            for one in positions
+            {name: getattr(item.position, name) for name in POSITION}
+            | {"sid": item.position.signal_id, "price": item.bid}
+            for item in quotes
         ],
-        "signals": [row.as_json() | {"warm_up": warmed.made(*row.bar)} for row in shown],
-        "before": shown[-1].seq if len(rows) > limit else None,
+        "signals": [row.as_json() | {"warm_up": warmed.made(*row.bar)} for row in page],
+        "before": page[-1].seq if len(rows) > limit else None,
     }
 
 

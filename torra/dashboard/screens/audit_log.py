@@ -28,7 +28,7 @@ from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.exhibits import figures
 from torra.harmless_text import escaped
 from torra.store import audit as audit_chain
-from torra.store.audit import PROVES_NOT
+from torra.store.audit import PROVES_NOT, SEALED
 from torra.words.badge import Badge
 
 SHOWN: Final = 50
@@ -39,10 +39,7 @@ JsonObject = dict[str, JsonValue]
 Row = dict[str, Any]
 """An entry as it is stored."""
 
-COLUMNS: Final = (
-    "seq", "at", "actor", "address", "action", "target", "outcome", "before", "after", "previous",
-    "hash",
-)  # fmt: skip
+COLUMNS: Final = (*SEALED, "hash")
 
 
 def audit_page() -> str:
