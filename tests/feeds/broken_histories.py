@@ -6,7 +6,8 @@ prices of another scale. `BROKEN` is the table to which every door may be held.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final, NamedTuple
 
 import pandas as pd
@@ -21,13 +22,18 @@ BARS: Final = 2_000
 
 
 class Broken(NamedTuple):
-    """A broken history: its bars, and what a sentence about it says."""
+    """A broken history: what breaks the bars of a market, and what a sentence about it says."""
 
     name: str
     symbol: str
     timeframe: str
-    bars: pd.DataFrame
+    change: Callable[[pd.DataFrame], pd.DataFrame]
     says: str
+
+    @property
+    def bars(self) -> pd.DataFrame:
+        """The broken bars, made anew."""
+        return self.change(bars_of(self.symbol, self.timeframe))
 
 
 def bars_of(symbol: str, timeframe: str) -> pd.DataFrame:
@@ -63,21 +69,20 @@ def scaled_by(bars: pd.DataFrame, factor: float) -> pd.DataFrame:
 
 
 def _broken() -> Iterator[Broken]:
-    euro = bars_of("EURUSD", "H1")
-    yield Broken("filler", "EURUSD", "H1", filled(euro), "Filler bars")
-    yield Broken("filler-with-volume", "EURUSD", "H1", filled(euro, 1.0), "Filler bars")
+    yield Broken("filler", "EURUSD", "H1", filled, "Filler bars")
+    with_volume = partial(filled, volume=1.0)
+    yield Broken("filler-with-volume", "EURUSD", "H1", with_volume, "Filler bars")
     for symbol, timeframe in MARKETS:
-        bars = bars_of(symbol, timeframe)
         for factor in SPLITS:
             named = f"{symbol}-{timeframe}-{factor}"
             told = f"as in a split of {factor}:1"
-            yield Broken(f"split-{named}", symbol, timeframe, split(bars, factor), told)
-            merged = split(bars, 1 / factor)
+            parted, merged = partial(split, factor=factor), partial(split, factor=1 / factor)
+            yield Broken(f"split-{named}", symbol, timeframe, parted, told)
             yield Broken(f"merger-{named}", symbol, timeframe, merged, f"split of 1:{factor}")
         for factor in SCALES:
             for times in (factor, 1 / factor):
                 name = f"scale-{symbol}-{timeframe}-{times:g}"
-                wrong = scaled_by(bars, times)
+                wrong = partial(scaled_by, factor=times)
                 yield Broken(name, symbol, timeframe, wrong, "is outside of the usual")
 
 

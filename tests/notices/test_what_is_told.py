@@ -9,12 +9,9 @@ import pytest
 
 from tests.worlds.stores import NOON, closing, opening, save
 from tests.worlds.told import BTC, EUR, PAID, Pager, ToldDesk, end, fill, propose
-from torra.config import NoticeSettings
 from torra.market.closed_hours import weekends
 from torra.store import notices as notice_table
 from torra.store.ledger import Booking, Settlement
-from torra.store.trade import proposals_and_alarms as execution_table
-from torra.words.orders import EXITS
 
 
 @pytest.fixture
@@ -24,46 +21,20 @@ def desk(tmp_path: Path) -> ToldDesk:
     return found
 
 
-def test_a_proposal_says_what_would_be_sent_and_until_when(desk: ToldDesk) -> None:
-    propose(desk.database)
-    assert desk.look() == ["EURUSD: a proposal waits"]
-    assert desk.texts() == [
-        "EURUSD: a proposal waits. Buy 0.20 lots at 1.18340, stop 1.17900. Until 14:30 UTC."
-    ]
-    assert desk.look() == []
-    execution_table.decide_proposal(desk.database, "P1", "REJECTED", "no")
-    propose(desk.database, "P2", drafts=[
-        {"kind": "close", "side": "SELL", "lots": 0.1, "levels": None, "closes": "T1"},
-        {"kind": "open", "side": "SELL", "lots": 0.2, "levels": None, "closes": "T1"},
-    ])  # fmt: skip
-    assert desk.look() == ["EURUSD: a proposal waits"]
-    assert "Close 0.10 lots and sell 0.20 lots. Until" in desk.texts()[-1]
-
-
-def test_a_fill_and_an_end_say_side_price_and_result(desk: ToldDesk) -> None:
-    fill(desk.database)
-    assert desk.look() == ["EURUSD: bought 0.20 lots at 1.18340"]
-    assert desk.texts() == ["EURUSD: bought 0.20 lots at 1.18340. Stop 1.17900, target 1.19220."]
-    assert desk.look() == []
-    end(desk.database)
-    assert desk.look() == ["EURUSD: closed, won 32.10 in the account's currency, +2.00 R"]
-    assert desk.texts()[-1].endswith(
-        f"The long position of 0.20 lots ended at 1.19220: {EXITS['TARGET']}."
-    )
-    assert desk.look() == []
-
-
-def test_a_loss_has_the_currency_that_the_bridge_told(desk: ToldDesk) -> None:
-    facts = {"currency": "CHF", "account": 48151623}
-    execution_table.note_bridge(desk.database, "torra_files main", deny="", detail="", facts=facts)
-    fill(desk.database, bridge="torra_files main", side="SELL")
-    end(desk.database, profit=-1200.5, r_multiple=-1.0, reason="STOPPED")
-    assert desk.look() == [
-        "EURUSD: sold 0.20 lots at 1.18340",
-        "EURUSD: closed, lost 1,200.50 CHF, -1.00 R",
-    ]
-    assert f"short position of 0.20 lots ended at 1.19220: {EXITS['STOPPED']}" in desk.texts()[-1]
-    assert "48151623" not in str(notice_table.notices(desk.database, 10))
+def test_what_happened_is_told_once(desk: ToldDesk) -> None:
+    """The words of each stand in the goldens of notices."""
+    database = desk.database
+    for happens in (
+        lambda: propose(database),
+        lambda: fill(database),
+        lambda: end(database),
+        lambda: database.halt("by a person: lunch"),
+        lambda: database.set_trading_state("ACTIVE", ""),
+    ):
+        happens()
+        assert len(desk.look()) == 1 and desk.look() == []
+    levels = [row["level"] for row in notice_table.notices(database, 2)]
+    assert levels == ["note", "alarm"]
 
 
 def test_an_end_that_the_books_never_showed_says_so(desk: ToldDesk) -> None:
@@ -81,18 +52,6 @@ def test_closes_and_other_steps_are_no_news(desk: ToldDesk) -> None:
     desk.database.enqueue_signal(closing("C1", "T1", instance="EURUSD", symbol="EURUSD"))
     desk.database.move_signal("C1", "PUBLISHED")
     desk.database.move_signal("C1", "FILLED", fields={"price": 1.2})
-    assert desk.look() == []
-
-
-def test_a_halt_is_an_alarm_and_going_on_is_a_note(desk: ToldDesk) -> None:
-    desk.database.halt("by a person: lunch")
-    assert desk.look() == ["Torra: trading is HALTED"]
-    assert "Why: by a person: lunch. No signal is sent" in desk.texts()[-1]
-    desk.database.set_trading_state("REDUCING", "by a person")
-    desk.database.set_trading_state("ACTIVE", "")
-    assert desk.look() == ["Torra: trading is REDUCING", "Torra: trading goes on"]
-    levels = [row["level"] for row in notice_table.notices(desk.database, 3)]
-    assert levels == ["note", "note", "alarm"]
     assert desk.look() == []
 
 
@@ -282,30 +241,6 @@ def test_weekends_are_counted_from_friday_evening_to_sunday_night() -> None:
     assert weekends(monday, monday + timedelta(days=14)) == timedelta(hours=102)
     saturday = monday + timedelta(days=5)
     assert weekends(saturday, saturday + timedelta(hours=3)) == timedelta(hours=3)
-
-
-def test_short_tells_no_price_no_size_and_no_amount(tmp_path: Path) -> None:
-    desk = ToldDesk(tmp_path, Pager(), settings=NoticeSettings(detail="short"), profile=PAID)
-    desk.look()
-    propose(desk.database)
-    fill(desk.database)
-    end(desk.database)
-    spend(desk, 0.9)
-    assert desk.later_look() == [
-        "EURUSD: bought", "EURUSD: closed", "EURUSD: a proposal waits",
-        "Torra: cost at 90% of the ceiling",
-    ]  # fmt: skip
-    told = " ".join(desk.texts())
-    assert "1.1" not in told and "0.2" not in told and "32" not in told and "USD," not in told
-    assert "Buy. Until 14:30 UTC." in told
-
-
-def test_a_demo_says_so(tmp_path: Path) -> None:
-    desk = ToldDesk(tmp_path, Pager())
-    desk.look()
-    desk.clock.accelerated = True
-    fill(desk.database)
-    assert desk.look() == ["DEMO EURUSD: bought 0.20 lots at 1.18340"]
 
 
 def test_a_desk_without_its_lock_tells_nothing(desk: ToldDesk) -> None:

@@ -404,15 +404,6 @@ def test_a_profile_is_kept_with_its_history(database: Database) -> None:
     assert count(database, "trading_config") == 3
 
 
-def test_the_trading_state_is_kept_with_its_history(database: Database) -> None:
-    assert database.trading_state() == "ACTIVE"
-    database.set_trading_state("HALTED", "a person")
-    assert database.trading_state() == "HALTED"
-    with pytest.raises(ValueError, match="no trading state"):
-        database.set_trading_state("PAUSED", "")
-    assert [row.state for row in claim_table.trading_states(database)] == ["HALTED"]
-
-
 def test_no_read_of_a_tick_walks_through_a_table(tmp_path: Path) -> None:
     """Every statement of a tick and of the pages finds its rows by an index."""
     build(tmp_path / "torra.db", 500)

@@ -32,22 +32,6 @@ def state_of(database: Database, key: TickKey = KEY) -> str | None:
     return None
 
 
-def test_a_tick_is_claimed_once(database: Database) -> None:
-    assert database.claim_tick(KEY) is True
-    assert database.claim_tick(KEY) is False
-    assert database.claim_tick(key_of(NOON, "H1")) is True
-    assert database.claim_tick(key_of(NOON, instance="EURUSD")) is True
-
-
-def test_a_done_tick_stays_done(database: Database) -> None:
-    database.claim_tick(KEY)
-    database.finish_tick(KEY)
-    assert database.claim_tick(KEY) is False
-    assert database.skip_tick(KEY, "missed", "") is False
-    database.release_claim(KEY)
-    assert state_of(database) == "done"
-
-
 def test_a_start_releases_the_claims_of_the_dead(database: Database) -> None:
     done, later = key_of(NOON + STEP), key_of(NOON + 2 * STEP)
     for key in (KEY, done, later):
@@ -111,14 +95,6 @@ def test_a_desk_that_lost_its_lock_writes_nothing(database: Database, write: str
     assert count(database, "sentiment") == 0
 
 
-def test_a_tick_that_raises_gives_its_claim_back(database: Database) -> None:
-    database.claim_tick(KEY)
-    database.release_claim(KEY)
-    assert state_of(database) == "released"
-    assert claim_table.newest_claim(database, "BTCUSD", "M15") is None
-    assert database.claim_tick(KEY) is True, "the desk may try again"
-
-
 def test_the_desk_time_goes_on_where_it_stood(database: Database, hand: Hand) -> None:
     stood = datetime(2021, 11, 10, 10, 7, tzinfo=UTC)
     assert claim_table.desk_run(database) is None
@@ -143,17 +119,6 @@ def test_the_desk_time_goes_on_where_it_stood(database: Database, hand: Hand) ->
     assert (claim_table.desk_run(database) or {})["process"] == 0
     claim_table.begin_run(database, "run 78", 78)
     assert database.desk_time() == stood.replace(minute=15)
-
-
-def test_a_skip_is_recorded_once(database: Database) -> None:
-    assert database.skip_tick(KEY, "missed", "came too late") is True
-    assert database.skip_tick(KEY, "missed", "again") is False
-    assert database.claim_tick(KEY) is False
-    (row,) = tick_queries.tick_states(database, "BTCUSD", "M15")
-    assert (row["state"], row["reason"], row["detail"]) == ("skipped", "missed", "came too late")
-    own = key_of(NOON + STEP)
-    database.claim_tick(own)
-    assert database.skip_tick(own, "stale", "") is True, "a tick may skip what it claimed"
 
 
 def due(database: Database, upto: datetime, start: datetime = NOON) -> list[int]:

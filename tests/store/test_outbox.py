@@ -214,15 +214,6 @@ def test_the_exposure_uses_the_applied_profile(database: Database) -> None:
     assert told["gross_notional"] == notional(0.5, 101.0, spec)
 
 
-def test_a_latch_holds_until_it_is_cleared(database: Database) -> None:
-    assert database.latches("BTCUSD") == frozenset()
-    database.set_latch("BTCUSD", "BUY")
-    database.set_latch("BTCUSD", "BUY", True)
-    assert database.latches("BTCUSD") == {"BUY"} and not database.latches("EURUSD")
-    database.set_latch("BTCUSD", "BUY", False)
-    assert database.latches("BTCUSD") == frozenset()
-
-
 def test_what_the_paper_bridge_reads(database: Database) -> None:
     assert database.paper_cursor("BTCUSD") is None
     database.set_paper_cursor("BTCUSD", NOON)
