@@ -69,8 +69,10 @@ ROOMS: dict[str, tuple[int, str]] = {
     "overlay": (5, "7"),
     "exhibits": (6, "1"),
     "replay": (6, "2"),
-    "dashboard": (6, "3"),
-    "commands": (6, "4"),
+    "tools": (6, "3"),
+    "radar": (6, "4"),
+    "dashboard": (6, "5"),
+    "commands": (6, "6"),
 }
 """Room (or module of the root) -> floor, and its place there.
 

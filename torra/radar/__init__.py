@@ -1,0 +1,1 @@
+"""Radar: which symbols deserve a look now, by code alone."""

@@ -1,0 +1,92 @@
+"""The result of a scan: RadarRun and its rows, with the names of document 002.
+
+One model for the page, the command, the API and the store.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from torra.tools.contract import Fact
+
+Bucket = Literal["act", "watch", "exit_radar"]
+
+
+class RadarRow(BaseModel):
+    """A stream in one bucket, and why.
+
+    `code` is the first reason of its bucket, `codes` all of them, the first included. `facts` are
+    the evidence of them. `as_of` is the close of the bar that was read, ISO with Z; `age_s` its age
+    in seconds of the desk at `RadarRun.as_of`. `distance` is the share of the nearest threshold
+    that the consensus lacks, 0 at it and beyond; None where there is none. `moves_with` names the
+    streams whose closes are correlated with its own. `state` is opened, proposed, held back or
+    observed for a row of `act`, held where a position is, else "".
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    stream: str
+    symbol: str
+    timeframe: str
+    bucket: Bucket
+    code: str
+    codes: tuple[str, ...]
+    facts: tuple[Fact, ...] = ()
+    as_of: str
+    age_s: float
+    distance: float | None = None
+    moves_with: tuple[str, ...] = ()
+    state: str = ""
+    deny_reason: str = ""
+
+
+class RadarFailure(BaseModel):
+    """A stream that could not be read, with the code and one sentence that says why."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    stream: str
+    code: str
+    message: str
+
+
+class Coverage(BaseModel):
+    """How many streams there were, and what became of each: they add up to `streams`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    streams: int
+    act: int
+    watch: int
+    exit_radar: int
+    quiet: int
+    failed: tuple[RadarFailure, ...] = ()
+
+
+class RadarRun(BaseModel):
+    """One scan over all streams.
+
+    `mode` is ai, rules or cached. `fallback_trigger` and `fallback_reason` say why it is not the
+    one that was asked for, "" where it is. Times are ISO with Z, `elapsed_seconds` real seconds.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    act: tuple[RadarRow, ...]
+    watch: tuple[RadarRow, ...]
+    exit_radar: tuple[RadarRow, ...]
+    portfolio_brief: tuple[str, ...]
+    tool_calls: int
+    audit_log: tuple[int, ...]
+    reasoning_log: tuple[str, ...]
+    elapsed_seconds: float
+    scanned_at: str
+    using_non_ai_fallback: bool
+    using_cached_data: bool
+    fallback_reason: str
+    fallback_trigger: str
+    mode: Literal["ai", "rules", "cached"]
+    as_of: str
+    coverage: Coverage
