@@ -88,8 +88,11 @@ LESSONS: Final[Table] = {
         ),
         "ticks-first": fault(
             "a review leaves no room in the hour for the next ticks",
-            At("torra.desk.memory.reviews:open_purse", replace("TICKS_FIRST * tick", "0.0")),
-            "test_two_ticks_at_their_worst_fit_beside_each_review",
+            At(
+                "torra.tick.spending:OffTickAccount._of_next_ticks",
+                replace("self.streams * costs[at]", "0.0"),
+            ),
+            "test_the_next_ticks_at_their_worst_fit_beside_each_review",
             "test_no_sliding_hour_costs_more_than_its_ceiling",
         ),
     },

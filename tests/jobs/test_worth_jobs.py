@@ -130,7 +130,7 @@ def test_a_full_queue_is_no_fault_and_a_person_comes_first(
         database, "replay", "k", title="", parameters="{}", actor="a person"
     )
     worker = Worker(database, Path("/nowhere"), {})
-    following = worker._next()
+    following = worker._next("heavy", 1)
     assert following is not None and following["id"] == mine["id"]
     for number in range(18):
         job_table.queue_job(database, "replay", str(number), title="", parameters="{}", actor="b")

@@ -58,7 +58,7 @@ def ask(
         row, new = job_table.queue_job(
             database,
             kind.name,
-            key_of(kind.name, request.identity),
+            key_of(kind, request.identity),
             title=bounded(request.title, LONGEST_TITLE),
             parameters=to_json(request.parameters),
             actor=person.actor,
@@ -90,10 +90,15 @@ def cancel(desk: CommandContext, number: int) -> CommandResult:
 
 
 def shown(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a job as it is told: its columns, its parameters, and whether it is being stopped."""
+    """Return a job as it is told: columns, lane, parameters, and whether it is being stopped."""
     stops = bool(row["cancel"]) and row["state"] not in FINAL
     columns = {name: row[name] for name in COLUMNS}
-    return {**columns, "parameters": parameters_of(row) or {}, "stops": stops}
+    return {
+        **columns,
+        "lane": job_table.lane(row["key"]),
+        "parameters": parameters_of(row) or {},
+        "stops": stops,
+    }
 
 
 def document(database: Database, limit: int = SHOWN) -> dict[str, Any]:
@@ -134,13 +139,14 @@ def table(document: Mapping[str, Any]) -> str:
 
 
 def line(one: Mapping[str, Any]) -> str:
-    """Return one job as a line: number, state, what it is about, how far it is, what it said."""
+    """Return one job as a line: number, state, lane, what about, how far it is, what it said."""
     word = "stopping" if one["stops"] else one["state"]
     progress = ""
     if one["state"] == "running":
         share = f" {100 * one['done'] // one['total']} %" if one["total"] else ""
         progress = f"{one['stage'] or 'begins'}{share}"
-    parts = [f"{one['id']:>4}  {word:<11}  {one['kind']} {one['title']}", progress, one["says"]]
+    head = f"{one['id']:>4}  {word:<11}  {one['lane']:<5}  {one['kind']} {one['title']}"
+    parts = [head, progress, one["says"]]
     return "  ".join(filter(None, parts))
 
 

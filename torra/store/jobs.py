@@ -19,7 +19,10 @@ KEPT: Final = 200
 """Jobs that have ended and are kept."""
 
 MOST_WAITING: Final = 20
-"""Jobs that may wait and run at the same time: a worker does one after the other."""
+"""Jobs that may wait and run at the same time in each lane of a worker."""
+
+LIGHT: Final = "light"
+"""The lane of jobs that take seconds, and how their keys begin."""
 
 GOES_ON: Final = ("queued", "running", "retrying")
 """The states of the index jobs_alike."""
@@ -30,16 +33,17 @@ def queue_job(
 ) -> tuple[RowDict, bool]:
     """Queue a job and return its row; False with the one of that key that goes on already.
 
-    `parameters` is JSON text. Raises ConfigError while too many jobs wait.
+    `parameters` is JSON text. Raises ConfigError while too many jobs wait in its lane.
     """
     with store.transaction():
         waiting = [row for state in GOES_ON for row in jobs_in(store, state)]
         for row in waiting:
             if row["key"] == key:
                 return row, False
-        if len(waiting) >= MOST_WAITING:
+        ahead = [row for row in waiting if lane(row["key"]) == lane(key)]
+        if len(ahead) >= MOST_WAITING:
             raise ConfigError(
-                f"{len(waiting)} jobs wait already: wait for one to end, or cancel one "
+                f"{len(ahead)} jobs wait already: wait for one to end, or cancel one "
                 "(torra jobs --cancel ID)"
             )
         number = store.add(
@@ -54,6 +58,11 @@ def queue_job(
         return job(store, number) or {}, True
 
 
+def lane(key: str) -> str:
+    """Return the lane of a worker in which the job of a key runs: light or heavy."""
+    return LIGHT if key.startswith(LIGHT) else "heavy"
+
+
 def job(store: Store, number: int) -> RowDict | None:
     """Return one job; None when there is none of that number."""
     return store.row("SELECT * FROM jobs WHERE id = ?", number)
@@ -62,11 +71,11 @@ def job(store: Store, number: int) -> RowDict | None:
 def jobs_in(store: Store, state: str) -> list[RowDict]:
     """Return the jobs in a state, oldest first."""
     return store.rows(
-        "SELECT * FROM jobs WHERE state = ? ORDER BY id LIMIT ?", state, KEPT + MOST_WAITING
+        "SELECT * FROM jobs WHERE state = ? ORDER BY id LIMIT ?", state, KEPT + 2 * MOST_WAITING
     )
 
 
-def jobs(store: Store, limit: int = KEPT + MOST_WAITING) -> list[RowDict]:
+def jobs(store: Store, limit: int = KEPT + 2 * MOST_WAITING) -> list[RowDict]:
     """Return jobs, the newest first."""
     return store.rows("SELECT * FROM jobs ORDER BY id DESC LIMIT ?", limit)
 
