@@ -90,7 +90,7 @@ LESSONS: Final[Table] = {
             "a review leaves no room in the hour for the next ticks",
             At(
                 "torra.tick.spending:OffTickAccount._of_next_ticks",
-                replace("self.streams * costs[at]", "0.0"),
+                replace("self.streams * top.worst_usd", "0.0"),
             ),
             "test_the_next_ticks_at_their_worst_fit_beside_each_review",
             "test_no_sliding_hour_costs_more_than_its_ceiling",

@@ -39,7 +39,7 @@ SHOWN: Final = 50
 """Jobs of a list."""
 
 COLUMNS: Final = (
-    "id", "kind", "title", "state", "attempt", "stage", "done", "total", "says", "made",
+    "id", "kind", "lane", "title", "state", "attempt", "stage", "done", "total", "says", "made",
     "asked_by", "queued_at", "started_at", "ended_at",
 )  # fmt: skip
 
@@ -90,15 +90,10 @@ def cancel(desk: CommandContext, number: int) -> CommandResult:
 
 
 def shown(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a job as it is told: columns, lane, parameters, and whether it is being stopped."""
+    """Return a job as it is told: its columns, its parameters, and whether it is being stopped."""
     stops = bool(row["cancel"]) and row["state"] not in FINAL
     columns = {name: row[name] for name in COLUMNS}
-    return {
-        **columns,
-        "lane": job_table.lane(row["key"]),
-        "parameters": parameters_of(row) or {},
-        "stops": stops,
-    }
+    return {**columns, "parameters": parameters_of(row) or {}, "stops": stops}
 
 
 def document(database: Database, limit: int = SHOWN) -> dict[str, Any]:

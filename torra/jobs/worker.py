@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from instance_database import Database
 from torra.clock import System
@@ -29,6 +29,7 @@ from torra.jobs.kinds import ATTEMPTS, THE_DESK, JobKind, parameters_of
 from torra.jobs.process import Bounds, ChildMessage, JobProcess
 from torra.services import Service
 from torra.store import jobs as job_table
+from torra.store.connection import RowDict
 
 TURN_SECONDS: Final = 0.25
 """Real seconds between two turns."""
@@ -137,9 +138,9 @@ class Worker(Service):
         for run in [*self._runs.values()]:
             self._look(run)
         self._keep_up()
-        for lane, most in LANES.items():
-            row = self._next(lane, most)
-            if row is not None:
+        for row in self._waiting():
+            running = [run.kind for run in self._runs.values() if run.lane == row["lane"]]
+            if len(running) < LANES[row["lane"]] and row["kind"] not in running:
                 self._begin(row)
 
     def _keep_up(self) -> None:
@@ -167,7 +168,7 @@ class Worker(Service):
                 with self._fenced():
                     self._failed(row["id"], row["attempt"], LEFT)
 
-    def _begin(self, row: Mapping[str, Any]) -> None:
+    def _begin(self, row: RowDict) -> None:
         number, attempt = int(row["id"]), int(row["attempt"]) + 1
         with self._fenced():
             if not job_table.begin_job(self._database, number, row["state"]):
@@ -187,30 +188,19 @@ class Worker(Service):
                 self._failed(number, attempt, f"No process could be started: {error}")
             return
         self._runs[number] = _Run(
-            number, attempt, kind.name, job_table.lane(row["key"]), process, CLOCK.monotonic()
+            number, attempt, kind.name, row["lane"], process, CLOCK.monotonic()
         )
 
-    def _next(self, lane: str, most: int) -> Mapping[str, Any] | None:
-        """Return the oldest job of a lane that is due, None where `most` run there.
-
-        What the desk itself asked for comes last.
-        """
+    def _waiting(self) -> list[RowDict]:
+        """Return the jobs that are due, the oldest first and what the desk asked for last."""
         now = CLOCK.monotonic()
-        running = [run.kind for run in self._runs.values() if run.lane == lane]
-        if len(running) >= most:
-            return None
-        waiting = [
+        due = [
             row
             for row in job_table.jobs_in(self._database, "retrying")
             if now >= self._due.setdefault(row["id"], now + self._retry_seconds)
         ]
-        waiting += job_table.jobs_in(self._database, "queued")
-        ours = [
-            row
-            for row in waiting
-            if job_table.lane(row["key"]) == lane and row["kind"] not in running
-        ]
-        return min(ours, key=lambda row: (row["asked_by"] == THE_DESK, row["id"]), default=None)
+        due += job_table.jobs_in(self._database, "queued")
+        return sorted(due, key=lambda row: (row["asked_by"] == THE_DESK, row["id"]))
 
     def _look(self, run: _Run) -> None:
         """Look after a job that runs."""

@@ -22,7 +22,10 @@ MOST_WAITING: Final = 20
 """Jobs that may wait and run at the same time in each lane of a worker."""
 
 LIGHT: Final = "light"
-"""The lane of jobs that take seconds, and how their keys begin."""
+"""The lane of jobs that take seconds, and how their keys begin; all others are heavy."""
+
+ROWS: Final = f"SELECT *, iif(key LIKE '{LIGHT}%', '{LIGHT}', 'heavy') AS lane FROM jobs"  # noqa: S608
+"""Jobs with the lane of a worker in which they run."""
 
 GOES_ON: Final = ("queued", "running", "retrying")
 """The states of the index jobs_alike."""
@@ -40,7 +43,8 @@ def queue_job(
         for row in waiting:
             if row["key"] == key:
                 return row, False
-        ahead = [row for row in waiting if lane(row["key"]) == lane(key)]
+        light = key.startswith(LIGHT)
+        ahead = [row for row in waiting if light == (row["lane"] == LIGHT)]
         if len(ahead) >= MOST_WAITING:
             raise ConfigError(
                 f"{len(ahead)} jobs wait already: wait for one to end, or cancel one "
@@ -58,33 +62,26 @@ def queue_job(
         return job(store, number) or {}, True
 
 
-def lane(key: str) -> str:
-    """Return the lane of a worker in which the job of a key runs: light or heavy."""
-    return LIGHT if key.startswith(LIGHT) else "heavy"
-
-
 def job(store: Store, number: int) -> RowDict | None:
     """Return one job; None when there is none of that number."""
-    return store.row("SELECT * FROM jobs WHERE id = ?", number)
+    return store.row(f"{ROWS} WHERE id = ?", number)
 
 
 def jobs_in(store: Store, state: str) -> list[RowDict]:
     """Return the jobs in a state, oldest first."""
-    return store.rows(
-        "SELECT * FROM jobs WHERE state = ? ORDER BY id LIMIT ?", state, KEPT + 2 * MOST_WAITING
-    )
+    return store.rows(f"{ROWS} WHERE state = ? ORDER BY id LIMIT ?", state, KEPT + 2 * MOST_WAITING)
 
 
 def jobs(store: Store, limit: int = KEPT + 2 * MOST_WAITING) -> list[RowDict]:
     """Return jobs, the newest first."""
-    return store.rows("SELECT * FROM jobs ORDER BY id DESC LIMIT ?", limit)
+    return store.rows(f"{ROWS} ORDER BY id DESC LIMIT ?", limit)
 
 
 def newest_job(store: Store, kind: str, state: str = "") -> RowDict | None:
     """Return the newest job of a kind, in a state where one is given; None without any."""
     which = ("kind = ?", "kind = ? AND state = ?")[bool(state)]
     return store.row(
-        f"SELECT * FROM jobs WHERE {which} ORDER BY id DESC LIMIT 1",  # noqa: S608
+        f"{ROWS} WHERE {which} ORDER BY id DESC LIMIT 1",
         *(one for one in (kind, state) if one),
     )
 

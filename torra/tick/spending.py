@@ -460,13 +460,8 @@ class SpendingAccount:
         Without the database nobody is asked. Raises ValueError for a desk that cannot be
         seated.
         """
-        levels, database = ladder(settings), self.database
-        costs = [
-            tick_worst_case(self.prices, each.settings, self.local, agents)
-            if each.calls_models
-            else 0.0
-            for each in levels
-        ]
+        levels, database = self.levels(settings, agents), self.database
+        costs = [each.worst_usd for each in levels]
         # A desk that costs nothing has no ladder, and needs no database.
         if not costs[0]:
             return levels[0]
@@ -484,7 +479,18 @@ class SpendingAccount:
             return levels[-1]
         fits = (at for at, cost in enumerate(costs) if spent + reserved_usd + cost <= ceiling)
         chosen = max(kept, next(fits, len(costs) - 1))
-        return replace(levels[chosen], worst_usd=costs[chosen])
+        return levels[chosen]
+
+    def levels(
+        self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None
+    ) -> list[DegradationLevel]:
+        """Return the levels of a desk with the most that a tick may cost; raises ValueError."""
+        return [
+            replace(each, worst_usd=tick_worst_case(self.prices, each.settings, self.local, agents))
+            if each.calls_models
+            else each
+            for each in ladder(settings)
+        ]
 
     def purse(
         self,
@@ -534,17 +540,15 @@ class OffTickAccount(SpendingAccount):
 
     def _of_next_ticks(self, ceiling: float) -> float:
         """Return what the next ticks may cost at worst, and at least what it takes to climb."""
-        levels = [each for each in ladder(self.agents) if each.calls_models]
         try:
-            costs = [tick_worst_case(self.prices, each.settings, self.local) for each in levels]
+            levels = self.levels(self.agents)
         except ValueError as error:
             raise ConfigError(f"profile {self.profile}: {error}") from error
-        at = next((at for at, usd in enumerate(costs) if usd <= ceiling), None)
-        if at is None:
-            return 0.0
-        is_lower = self.database.degradation_level(self.profile) not in (None, levels[at].name)
-        climb = to_climb(costs[at], ceiling, spent=math.inf) if is_lower else 0.0
-        return max(self.streams * costs[at], climb)
+        # The last level asks nobody and costs nothing.
+        top = next(each for each in levels if each.worst_usd <= ceiling)
+        is_lower = self.database.degradation_level(self.profile) not in (None, top.name)
+        climb = to_climb(top.worst_usd, ceiling, spent=math.inf) if is_lower else 0.0
+        return max(self.streams * top.worst_usd, climb)
 
     def refusal(self) -> str:
         """Say why a purse did not grant a request."""

@@ -69,10 +69,6 @@ class JobsShown(NamedTuple):
             return "◐ is being stopped", "warn"
         return MEANINGS.get(row["state"], (row["state"], ""))
 
-    def lane(self, row: Row) -> str:
-        """Return the lane in which a job runs."""
-        return job_table.lane(row["key"])
-
     def share(self, row: Row) -> int:
         """Return the per cent that are done of a job that runs; 0 where that is not known."""
         total = int(row["total"])
