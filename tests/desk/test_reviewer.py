@@ -307,7 +307,7 @@ def test_a_database_that_fails_raises_nothing(make: Any, monkeypatch: pytest.Mon
 # --- the hour's money -----------------------------------------------------------------------------
 
 
-def test_the_next_ticks_at_their_worst_fit_beside_each_review(make: Any) -> None:
+def test_two_ticks_at_their_worst_fit_beside_each_review(make: Any) -> None:
     tick = tick_worst_case(PRICES, ASKS, lambda _: False)
     room = 0.05  # a review is booked at some 0.03 USD
     for spent, asked in ((0.0, 1), (room, 0)):
