@@ -582,6 +582,10 @@ class AgentSettings(Section):
     max_api_cost_per_hour: float = Field(2.00, ge=0)
     """USD that any sliding hour may cost (rules cost nothing)"""
 
+    off_tick_share: Share = 0.25
+    """share of that hour for all models asked beside the ticks: reviews of trades, tests of a
+    model"""
+
     timeout_seconds: float = Field(15.0, gt=0, le=900)
     """a tick's deadline, in real seconds"""
 

@@ -89,11 +89,11 @@ def _job(desk: Any, home: Path) -> Iterator[int]:
             lambda: (job_table.job(desk.database, row["id"]) or {})["stage"] == "runs the ticks",
             60.0,
         )
-        child = worker.child
-        if child is None:
+        children = worker.children
+        if not children:
             raise RuntimeError(f"the job runs no more: {job_table.job(desk.database, row['id'])}")
-        yield child
-        if worker.child != child:
+        yield children[0]
+        if worker.children != children:
             raise RuntimeError("the job ended before the ticks did")
     finally:
         worker.close()

@@ -29,6 +29,7 @@ from torra.desk.models import question as model_question
 from torra.errors import ConfigError
 from torra.store import ledger as ledger_table
 from torra.store.ledger import Booking
+from torra.tick import spending
 from torra.tick.spending import HOUR
 
 READY = Reply(text='{"answer": "ready"}')
@@ -145,14 +146,14 @@ def test_every_tick_that_may_close_together_is_paid_first(
     used = profiles(agents(GOOGLE, max_api_cost_per_hour=0.2))
     two = [Instance(symbol="BTCUSD", timeframes=("M15", "H1"), profile="mine")]
     place = environment(server)
-    monkeypatch.setattr(model_question, "tick_worst_case", lambda *_: 0.1)
+    monkeypatch.setattr(spending, "tick_worst_case", lambda *_: 0.1)
     with pytest.raises(ConfigError, match="with the next ticks"):
         model_question.ask(tmp_path, database, GOOGLE, "", used, place, two)
     # one stream: the second tenth is to spare
     one = [two[0].model_copy(update={"timeframes": ("M15",)})]
     assert model_question.ask(tmp_path, database, GOOGLE, "", used, place, one).ok
     # a tick that the ceiling could not pay anyway keeps nothing back
-    monkeypatch.setattr(model_question, "tick_worst_case", lambda *_: 5.0)
+    monkeypatch.setattr(spending, "tick_worst_case", lambda *_: 5.0)
     assert model_question.ask(tmp_path, database, GOOGLE, "", used, place, two).ok
 
 

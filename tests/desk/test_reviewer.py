@@ -23,7 +23,18 @@ from tests.doubles.vendor_server import HONEST, VENDORS, Hang, Reply, VendorServ
 from tests.tries import Tries, until
 from tests.worlds import desks
 from tests.worlds.homes import profile_file
-from tests.worlds.reviews import ASKS, COST, KEPT, MODEL, PRICES, SAID, Answers, Home, answer
+from tests.worlds.reviews import (
+    ASKS,
+    COST,
+    KEPT,
+    MODEL,
+    PRICES,
+    SAID,
+    STREAMS,
+    Answers,
+    Home,
+    answer,
+)
 from tests.worlds.stores import NOON
 from tests.worlds.vendor_desk import tick
 from torra.clock import System
@@ -34,7 +45,6 @@ from torra.desk.memory.reviews import (
     COUNTS_AFTER,
     PAUSE,
     SPACING,
-    TICKS_FIRST,
     TRIES,
     DeskTime,
     Paying,
@@ -301,7 +311,7 @@ def test_two_ticks_at_their_worst_fit_beside_each_review(make: Any) -> None:
     tick = tick_worst_case(PRICES, ASKS, lambda _: False)
     room = 0.05  # a review is booked at some 0.03 USD
     for spent, asked in ((0.0, 1), (room, 0)):
-        ceiling = TICKS_FIRST * tick + room
+        ceiling = STREAMS * tick + room
         home = make(agents=ASKS.model_copy(update={"max_api_cost_per_hour": ceiling}))
         now = home.hand.moment
         row = Booking("analysts", "technical", 1, 1, "anthropic", "claude-haiku-5-5", spent)

@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,3 +82,5 @@ def check(home: Path, asked: Parameters) -> JobRequest:
 
 
 SCRIPTED = JobKind("scripted", "A scripted work", check, f"{__name__}:work")
+LIGHT = tuple(replace(SCRIPTED, name=f"light {letter}", light=True) for letter in "abc")
+"""Three kinds of the light lane."""

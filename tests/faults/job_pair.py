@@ -1,4 +1,4 @@
-"""A desk and the process of its job, of which one or both are killed once or twice at any moment.
+"""A desk and the processes of its jobs, one in each lane, killed once or twice at any moment.
 
 A process has the lock and works on jobs, as a desk does. After the kills a healthy one finishes.
 Then every job has its end, no work was begun more often than a job may be tried, none ran beside
@@ -15,7 +15,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from tests.doubles.job_works import notes
+from tests.doubles.job_works import LIGHT, SCRIPTED, notes
 from tests.tries import MOMENT, until
 from tests.worlds.jobs import FINAL, Office, alive, desk_process
 from torra.jobs.kinds import ATTEMPTS
@@ -47,22 +47,28 @@ def worker_of(home: Path, name: str) -> int | None:
 
 
 class Jobs:
-    """A home whose desks run one job after the other."""
+    """A home whose desks run a job in each lane."""
 
     def __init__(self, folder: Path, dice: random.Random) -> None:
         self.office, self.dice = Office(folder), dice
         self.kills, self.ends = Counter[str](), Counter[str]()
 
     def case(self, number: int) -> None:
-        """Run one job through its kills and to its end."""
-        home, name, dice = self.office.home, f"w{number}", self.dice
-        job = self.office.ask(name, steps=dice.randint(1, 6), seconds=0.05)
+        """Run a heavy and a light job through their kills and to their end."""
+        home, dice = self.office.home, self.dice
+        jobs = {
+            f"w{number}-{kind.name[:5]}": self.office.ask(
+                f"w{number}-{kind.name[:5]}", kind, steps=dice.randint(1, 6), seconds=0.05
+            )
+            for kind in (SCRIPTED, LIGHT[0])
+        }
         desk = start(home)
         killed = False
         for _ in range(dice.randint(1, 2)):
+            name = dice.choice([*jobs])
             if dice.random() < 0.7:  # else from the very beginning
                 with suppress(AssertionError):
-                    until(lambda: worker_of(home, name) or self.over(job), 1.0)
+                    until(lambda: worker_of(home, name) or self.over(jobs[name]), 1.0)  # noqa: B023
             time.sleep(dice.uniform(0.0, 0.4))
             child = worker_of(home, name)
             if child is not None and dice.random() < 0.6:
@@ -75,9 +81,11 @@ class Jobs:
                 self.kills["desk"] += 1
                 killed = True
                 desk = start(home)
-        self.await_end(job)
+        for job in jobs.values():
+            self.await_end(job)
         kill(desk)
-        self.check(name, str(self.office.row(job)["state"]))
+        for name, job in jobs.items():
+            self.check(name, str(self.office.row(job)["state"]))
 
     def await_end(self, job: int) -> None:
         """Wait for the end of a job, on the busiest machine no longer than PATIENCE."""

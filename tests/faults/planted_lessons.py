@@ -86,9 +86,20 @@ LESSONS: Final[Table] = {
             At("scoring_rubric:build_review_prompt", sets("text", "written")),
             "test_no_injection_in_a_note_leaves_the_fence",
         ),
+        "off-tick-share": fault(
+            "all that is asked beside the ticks has the whole ceiling for its share",
+            At(
+                "torra.tick.spending:OffTickAccount.affords",
+                replace("self.agents.off_tick_share * ceiling", "ceiling"),
+            ),
+            "test_no_hour_passes_its_ceiling_and_no_tick_that_comes_first_is_a_level_lower",
+        ),
         "ticks-first": fault(
             "a review leaves no room in the hour for the next ticks",
-            At("torra.desk.memory.reviews:open_purse", replace("TICKS_FIRST * tick", "0.0")),
+            At(
+                "torra.tick.spending:OffTickAccount._of_next_ticks",
+                replace("self.streams * top.worst_usd", "0.0"),
+            ),
             "test_two_ticks_at_their_worst_fit_beside_each_review",
             "test_no_sliding_hour_costs_more_than_its_ceiling",
         ),

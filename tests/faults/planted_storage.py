@@ -536,6 +536,16 @@ STORAGE: Final[Table] = {
             At("torra.jobs.worker:Worker", never("... >= run.kill_at")),
             "test_a_running_job_is_cancelled_within_two_seconds",
         ),
+        "job-lanes": fault(
+            "a light job waits for a heavy one",
+            At("torra.jobs.worker:Worker", replace("run.lane == row['lane']", "True")),
+            "test_a_light_job_begins_at_once_beside_a_heavy_one_and_one_that_hangs",
+        ),
+        "job-late": fault(
+            "a light job that hangs is never stopped",
+            At("torra.jobs.worker:Worker", never("now >= run.begun + LIGHT_SECONDS")),
+            "test_a_light_job_that_takes_too_long_is_stopped_and_is_an_error",
+        ),
         "job-twice": fault(
             "a job is tried again while the process that ran it may still be there",
             At("torra.jobs.worker:Worker", always("setdefault")),

@@ -86,7 +86,7 @@ def test_the_command_lists_and_cancels(desk: Desk, tmp_path: Path) -> None:
     until(lambda: (job_table.job(desk.database, number) or {})["stage"] == "works", 20.0)
     told = json.loads(torra(tmp_path, "jobs", "--json").stdout)
     assert told["desk_runs"] and told["jobs"][0]["state"] == "running"
-    assert "1  running      scripted a  works 0 %" in torra(tmp_path, "jobs").stdout
+    assert "1  running      heavy  scripted a  works 0 %" in torra(tmp_path, "jobs").stdout
     answer = torra(tmp_path, "jobs", "--cancel", str(number))
     assert answer.stdout == ("The job 1 is told to stop. Its desk stops it within two seconds.\n")
     until(lambda: state(desk.database, number) == "cancelled", 10.0)

@@ -253,7 +253,7 @@ def test_the_page_says_how_far_a_job_is(pages: Pages) -> None:
     job_table.note_progress(pages.database, 1, "runs the ticks", 30, 120)
     page = Page(pages.text("/replays"))
     (row,) = [cells for cells in page.rows if cells[0] == "1"]
-    assert row[2:4] == ["● runs", "runs the ticks, 30 of 120 (25 %)"]
+    assert row[2:5] == ["heavy", "● runs", "runs the ticks, 30 of 120 (25 %)"]
     assert "25" in [bar["width"] for bar in page.all("rect")]
 
 

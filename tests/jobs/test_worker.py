@@ -1,4 +1,4 @@
-"""A worker runs jobs one after the other, tells how far they are, and cancels them in time."""
+"""A worker runs jobs in two lanes, tells how far they are, and cancels them in time."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ from typing import Any
 
 import pytest
 
-from tests.doubles.job_works import notes
+from tests.doubles.job_works import LIGHT, SCRIPTED, notes
 from tests.tries import Tries, until
 from tests.worlds.jobs import Office, alive
 from torra.errors import ConfigError
-from torra.jobs import asking
+from torra.jobs import asking, worker
+from torra.jobs.kinds import JobKind
 from torra.store import audit as audit_chain
 from torra.store import jobs as job_table
 from torra.trading import commanding
 from torra.trading.commanding import COMMAND_LINE
 
 CANCELLED_SECONDS = 2.0
+BEGUN_SECONDS = 2.0
+
+LANES = pytest.mark.parametrize("kind", [SCRIPTED, LIGHT[0]], ids=["heavy", "light"])
+KINDS_AT_ONCE = (SCRIPTED, LIGHT[0], LIGHT[1])
 
 
 @pytest.fixture
@@ -41,7 +46,7 @@ def test_a_job_is_done_and_says_so(office: Office) -> None:
     assert row["started_at"] and row["ended_at"] and row["asked_by"] == "command line"
     assert len(notes(office.home, "a", "end")) == 1
     office.worker.turn()
-    assert office.worker.child is None
+    assert not office.worker.children
 
 
 @pytest.mark.journey
@@ -71,24 +76,25 @@ def test_what_a_work_prints_is_no_word(office: Office) -> None:
     assert row["state"] == "done"
 
 
+@LANES
 @pytest.mark.parametrize("how", ["done", "deaf"])
 def test_a_running_job_is_cancelled_within_two_seconds(
-    how: str, tmp_path: Path, tries: Tries
+    how: str, kind: JobKind, tmp_path: Path, tries: Tries
 ) -> None:
     """Also one that does not stop when it is asked to."""
     for attempt in tries():
         office = Office(attempt.folder(tmp_path) / "home")
-        number = office.ask("a", how=how, steps=100_000, seconds=0.1)
+        number = office.ask("a", kind, how=how, steps=100_000, seconds=0.1)
         office.worker.start()
         until(lambda: office.row(number)["stage"] == "works")  # noqa: B023
-        child = office.worker.child
+        [child] = office.worker.children
         begun = time.monotonic()
         cancel(office, number)
         until(lambda: office.row(number)["state"] == "cancelled")  # noqa: B023
         took = time.monotonic() - begun
         with attempt:
             assert took <= CANCELLED_SECONDS
-        assert child is not None and not alive(child)
+        assert not alive(child)
         assert office.row(number)["says"] == "Cancelled by a person."
         assert notes(office.home, "a", "end") == []
         assert len(notes(office.home, "a", "begin")) == 1
@@ -196,16 +202,16 @@ def test_a_worker_without_the_lock_begins_nothing(office: Office) -> None:
     number = office.ask("a")
     office.works = False
     office.worker.turn()
-    assert office.row(number)["state"] == "queued" and office.worker.child is None
+    assert office.row(number)["state"] == "queued" and not office.worker.children
 
 
 def test_a_worker_that_lost_the_lock_ends_its_child_and_writes_nothing(office: Office) -> None:
     number = office.ask("a", steps=100_000, seconds=0.1)
     before = office.turn_until_begun(number)
-    child = office.worker.child
+    [child] = office.worker.children
     office.works = False
     office.worker.turn()
-    assert child is not None and not alive(child) and office.worker.child is None
+    assert not alive(child) and not office.worker.children
     assert {**office.row(number), "done": 0} == {**before, "done": 0}
     office.works = True
     row = office.turn_until(number, "retrying")
@@ -235,15 +241,16 @@ def test_what_is_decided_in_the_turn_in_which_the_lock_is_lost_is_not_written(
     assert office.row(number)["state"] == "queued"
 
 
-def test_a_desk_that_is_stopped_gives_the_attempt_back(office: Office) -> None:
-    number = office.ask("a", steps=100_000, seconds=0.1)
+@LANES
+def test_a_desk_that_is_stopped_gives_the_attempt_back(office: Office, kind: JobKind) -> None:
+    number = office.ask("a", kind, steps=100_000, seconds=0.1)
     office.turn_until_begun(number)
-    child = office.worker.child
+    [child] = office.worker.children
     office.worker.close()
     row = office.row(number)
     assert (row["state"], row["attempt"]) == ("retrying", 0)
     assert row["says"] == "The desk was stopped; the job goes on where one runs."
-    assert child is not None and not alive(child)
+    assert not alive(child)
 
 
 def test_a_work_that_ends_as_its_desk_stops_is_done(office: Office) -> None:
@@ -251,3 +258,83 @@ def test_a_work_that_ends_as_its_desk_stops_is_done(office: Office) -> None:
     office.turn_until_begun(number)
     office.worker.close()
     assert office.row(number)["state"] == "done"
+
+
+# --- the light lane -------------------------------------------------------------------------------
+
+
+def test_a_light_job_begins_at_once_beside_a_heavy_one_and_one_that_hangs(
+    tmp_path: Path, tries: Tries
+) -> None:
+    for attempt in tries():
+        office = Office(attempt.folder(tmp_path) / "home")
+        office.ask("replay", steps=1, seconds=1800.0)
+        office.ask("hangs", LIGHT[0], how="deaf", steps=1, seconds=1800.0)
+        office.worker.start()
+        until(lambda: len(notes(office.home, "hangs", "begin")) == 1)  # noqa: B023
+        until(lambda: len(notes(office.home, "replay", "begin")) == 1)  # noqa: B023
+        begun = time.monotonic()
+        scan = office.ask("scan", LIGHT[1], steps=1)
+        until(lambda: notes(office.home, "scan", "begin"))  # noqa: B023
+        took = time.monotonic() - begun
+        until(lambda: office.row(scan)["state"] == "done")  # noqa: B023
+        office.close()
+        with attempt:
+            assert took <= BEGUN_SECONDS
+
+
+def test_two_light_jobs_run_at_a_time_and_one_of_a_kind(office: Office) -> None:
+    long = {"steps": 1, "seconds": 600.0}
+    first = office.ask("a", LIGHT[0], **long)
+    same, other = office.ask("b", LIGHT[0], **long), office.ask("c", LIGHT[1], **long)
+    third = office.ask("d", LIGHT[2], **long)
+    for _ in range(8):
+        office.worker.turn()
+    states = [office.row(number)["state"] for number in (first, same, other, third)]
+    assert states == ["running", "queued", "running", "queued"]
+    cancel(office, first)
+    office.turn_until(first)
+    office.turn_until(same, "running")
+    assert len(office.worker.children) == 2
+
+
+@pytest.mark.parametrize("how", ["done", "deaf"])
+def test_a_light_job_that_takes_too_long_is_stopped_and_is_an_error(
+    office: Office, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "LIGHT_SECONDS", 1.0)
+    heavy = office.ask("heavy", steps=1, seconds=600.0)
+    number = office.ask("a", LIGHT[0], how=how, steps=100_000, seconds=0.1)
+    row = office.turn_until(number)
+    assert (row["state"], row["attempt"]) == ("error", 1)
+    assert row["says"] == "It was stopped after 1 seconds, the most that such a job may take."
+    assert office.row(heavy)["state"] == "running" and len(office.worker.children) == 1
+
+
+def test_a_full_heavy_lane_takes_light_jobs(office: Office) -> None:
+    for number in range(job_table.MOST_WAITING):
+        office.ask(f"heavy {number}")
+    with pytest.raises(ConfigError, match="20 jobs wait already"):
+        office.ask("one more")
+    number = office.ask("scan", LIGHT[0])
+    assert office.turn_until(number)["state"] == "done"
+
+
+def test_each_lane_goes_on_after_a_stop(tmp_path: Path) -> None:
+    office = Office(tmp_path / "home")
+    numbers = [office.ask(kind.name, kind, steps=100_000, seconds=0.1) for kind in KINDS_AT_ONCE]
+    for number in numbers:
+        office.turn_until_begun(number)
+    children = office.worker.children
+    office.worker.close()
+    assert [office.row(number)["state"] for number in numbers] == ["retrying"] * 3
+    assert not any(map(alive, children))
+    office.database.close()
+
+
+def test_the_list_says_the_lane(office: Office) -> None:
+    office.ask("a")
+    office.ask("b", LIGHT[0])
+    told = asking.document(office.database)
+    assert [one["lane"] for one in told["jobs"]] == ["light", "heavy"]
+    assert "queued       light  light a b" in asking.table(told)

@@ -130,8 +130,7 @@ def test_a_full_queue_is_no_fault_and_a_person_comes_first(
         database, "replay", "k", title="", parameters="{}", actor="a person"
     )
     worker = Worker(database, Path("/nowhere"), {})
-    following = worker._next()
-    assert following is not None and following["id"] == mine["id"]
+    assert worker._waiting()[0]["id"] == mine["id"]
     for number in range(18):
         job_table.queue_job(database, "replay", str(number), title="", parameters="{}", actor="b")
     job_table.end_job(database, 1, "queued", "cancelled", "")

@@ -52,6 +52,7 @@ OTHER: Final[Mapping[str, Any]] = {
     "agents.escalation.at": 1.0,
     "agents.fallback_models": ["google:gemini-4-argon"],
     "agents.max_api_cost_per_hour": 0.0001,
+    "agents.off_tick_share": 0.5,
     "agents.timeout_seconds": 77.0,
     "agents.pivotal_sample": 1.0,
     "agents.history_lookback": 1,

@@ -21,7 +21,6 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -41,18 +40,12 @@ from agents.contracts import (
 from agents.debate.deliberation import Deliberation
 from agents.registry import REVIEWER
 from instance_database import Database, TickKey
-from torra.desk.memory import reviews
-from torra.desk.memory.reviews import (
-    ANSWER_SECONDS,
-    TICKS_FIRST,
-    Paying,
-    ReviewKey,
-    open_purse,
-)
+from torra.desk.memory.reviews import ANSWER_SECONDS, ReviewKey
 from torra.errors import StoreUnavailable
 from torra.providers.prices import CHAT_TOKENS, OUTPUT_ALLOWANCE, SCHEMA_TOKENS, PriceList, Usage
+from torra.tick import spending
 from torra.tick.degradation import worst_case
-from torra.tick.spending import HOUR, LINGER, SpendingAccount
+from torra.tick.spending import HOUR, LINGER, OffTickAccount, SpendingAccount
 
 START: Final = datetime(2026, 3, 2, 9, tzinfo=UTC)
 LENGTH: Final = 2.2 * HOUR.total_seconds()
@@ -82,6 +75,8 @@ LOCAL: Final = "openai_compatible"
 PRICES: Final = PriceList(now=lambda: START)
 KEPT_FOR_A_TICK: Final = 0.002
 """What one tick of these worlds may cost for a review's purse, in USD."""
+
+TICKS_FIRST: Final = 2
 
 NOTHING: Final = Deliberation(
     SourceType.L1_ONLY, {}, {}, {}, {}, {}, GateRuling(), GateRuling()
@@ -420,7 +415,7 @@ class Tick:
 
 
 class Review(Tick):
-    """One review: a single request, booked by the reviewer's own purse."""
+    """One review: a single request, booked beside the ticks."""
 
     def __init__(self, world: World, profile: str) -> None:
         self.world, self.profile = world, profile
@@ -428,14 +423,14 @@ class Review(Tick):
         self.ceiling = self.settings.max_api_cost_per_hour
         self.deadline = world.time + ANSWER_SECONDS
         self.review_key = ReviewKey(f"{next(world.number):012x}")
-        clock = SimpleNamespace(real_now=world.now, monotonic=lambda: world.time)
-        # It opens no provider here, so that its requests come to this world's vendor.
-        vendors = SimpleNamespace(
-            prices=PRICES, local=is_local, provider=lambda _: SimpleNamespace(submit=self.answer)
-        )
-        place: Any = SimpleNamespace(database=world.database, vendors=vendors, clock=clock)
-        paying = Paying(profile, self.settings)
-        self.purse = open_purse(paying, place, self.review_key, self.deadline)
+        account = OffTickAccount(
+            world.database, PRICES, profile, is_local, world.now,
+            kind="review", agents=self.settings, streams=TICKS_FIRST,
+        )  # fmt: skip
+        self.purse = account.purse(
+            self.review_key, self.settings, self.answer,
+            monotonic=lambda: world.time, deadline=self.deadline,
+        )  # fmt: skip
 
     @property
     def row_key(self) -> str:
@@ -548,7 +543,7 @@ def test_no_sliding_hour_costs_more_than_its_ceiling(
     path = tmp_path / "torra.db"
     Database.open(path, now=lambda: START).close()
     # Ticks of this world are small, and so is what a review leaves to them.
-    monkeypatch.setattr(reviews, "tick_worst_case", lambda *_: KEPT_FOR_A_TICK)
+    monkeypatch.setattr(spending, "tick_worst_case", lambda *_: KEPT_FOR_A_TICK)
     asked = binding = reviewed = enlarged = summed = 0
     for seed in range(scaled(10_000, 6)):
         world = World(path, seed)

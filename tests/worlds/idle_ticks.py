@@ -194,9 +194,14 @@ def _recalled(notes: int, embedder: str) -> RetrievedLessons:
 
 
 def _costs(profile: Profile) -> list[Any]:
-    """Return what the ceiling and its ladder make of a tick: its most, and whether it is asked."""
+    """Return what the ceiling makes of a tick, and which share of it is for others."""
     most = tick_worst_case(PRICES, profile.agents, lambda _: False)
-    return [most, bool(most) and most <= profile.agents.max_api_cost_per_hour]
+    agents = profile.agents
+    return [
+        most,
+        bool(most) and most <= agents.max_api_cost_per_hour,
+        bool(most) * agents.off_tick_share,
+    ]
 
 
 def _review(profile: Profile) -> Any:

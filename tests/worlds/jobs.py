@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from instance_database import Database
-from tests.doubles.job_works import SCRIPTED
+from tests.doubles.job_works import LIGHT, SCRIPTED
 from tests.tries import until
 from tests.worlds.stores import open_database
 from torra.clock import System
@@ -23,7 +23,7 @@ from torra.jobs.worker import Worker
 from torra.store import jobs as job_table
 from torra.trading.commanding import COMMAND_LINE
 
-KINDS = by_name(SCRIPTED)
+KINDS = by_name(SCRIPTED, *LIGHT)
 QUICK = Bounds(patience=1.0)
 RETRY = 0.2
 FINAL = ("done", "error", "cancelled")
@@ -48,10 +48,10 @@ class Office:
             retry_seconds=retry_seconds,
         )
 
-    def ask(self, name: str, **parameters: Any) -> int:
+    def ask(self, name: str, kind: JobKind = SCRIPTED, **parameters: Any) -> int:
         """Ask for a scripted work; return the number of its job."""
         done = asking.ask(
-            self.database, self.home, SCRIPTED, {"name": name, **parameters}, COMMAND_LINE
+            self.database, self.home, kind, {"name": name, **parameters}, COMMAND_LINE
         )
         return int(done.document["id"])
 

@@ -33,6 +33,9 @@ SAID: Final = {
 KEPT: Final = (SAID["setup"], "It lost 1.02 R within 3.5 hours.", SAID["rule"])
 """What of that holds to the facts."""
 
+STREAMS: Final = 2
+"""Those of the instance gold, which may close together."""
+
 PRICES: Final = PriceList()
 COST: Final = 0.004
 
@@ -110,7 +113,7 @@ class Home:
 
     @property
     def paying(self) -> Paying:
-        return Paying("mine", self.agents)
+        return Paying("mine", self.agents, STREAMS)
 
     def close_trade(self, sid: str = "0123456789ab", **changes: Any) -> Lesson:
         """Write the lesson of a trade that closed now."""

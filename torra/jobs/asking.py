@@ -38,7 +38,7 @@ SHOWN: Final = 50
 """Jobs of a list."""
 
 COLUMNS: Final = (
-    "id", "kind", "title", "state", "attempt", "stage", "done", "total", "says", "made",
+    "id", "kind", "lane", "title", "state", "attempt", "stage", "done", "total", "says", "made",
     "asked_by", "queued_at", "started_at", "ended_at",
 )  # fmt: skip
 
@@ -57,7 +57,7 @@ def ask(
         row, new = job_table.queue_job(
             database,
             kind.name,
-            key_of(kind.name, request.identity),
+            key_of(kind, request.identity),
             title=bounded(request.title, LONGEST_TITLE),
             parameters=to_json(request.parameters),
             actor=person.actor,
@@ -125,13 +125,14 @@ def table(document: Mapping[str, Any]) -> str:
 
 
 def line(one: Mapping[str, Any]) -> str:
-    """Return one job as a line: number, state, what it is about, how far it is, what it said."""
+    """Return one job as a line: number, state, lane, what about, how far it is, what it said."""
     word = "stopping" if one["stops"] else one["state"]
     progress = ""
     if one["state"] == "running":
         share = f" {100 * one['done'] // one['total']} %" if one["total"] else ""
         progress = f"{one['stage'] or 'begins'}{share}"
-    parts = [f"{one['id']:>4}  {word:<11}  {one['kind']} {one['title']}", progress, one["says"]]
+    head = f"{one['id']:>4}  {word:<11}  {one['lane']:<5}  {one['kind']} {one['title']}"
+    parts = [head, progress, one["says"]]
     return "  ".join(filter(None, parts))
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from pydantic import JsonValue
 
 from torra.errors import MALFORMED
+from torra.store.jobs import LIGHT
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -78,7 +79,8 @@ Work = Callable[[Path, Parameters, Tell], JobResult]
 class JobKind:
     """A kind of job. `check` raises ConfigError that names what to mend; `work` is MODULE:NAME.
 
-    `keep_up` is called now and then by the desk that does the jobs, and may queue one by itself.
+    `keep_up` is called now and then by the desk that does the jobs, and may queue one by itself. A
+    `light` kind takes seconds and waits for no other: its jobs have a lane and a deadline.
     """
 
     name: str
@@ -86,11 +88,13 @@ class JobKind:
     check: Callable[[Path, Parameters], JobRequest]
     work: str
     keep_up: Callable[[Database], None] | None = None
+    light: bool = False
 
 
-def key_of(kind: str, identity: Parameters) -> str:
-    """Return the key by which two requests are one job."""
-    return hashlib.sha256(json.dumps([kind, identity], sort_keys=True).encode()).hexdigest()
+def key_of(kind: JobKind, identity: Parameters) -> str:
+    """Return the key by which two requests are one job; it says the lane, too."""
+    text = json.dumps([kind.name, identity], sort_keys=True)
+    return LIGHT * kind.light + hashlib.sha256(text.encode()).hexdigest()
 
 
 def by_name(*kinds: JobKind) -> Mapping[str, JobKind]:

@@ -1,9 +1,11 @@
-"""The worker of a desk: it runs the jobs that were asked for, one after the other.
+"""The worker of a desk: it runs the jobs that were asked for, in two lanes.
 
-It walks four times a second beside the courier. Each turn it
-looks after the job that runs, or begins the oldest one that is due. The work is done in a process
-of its own (torra.jobs.process), which dies with its desk. Every change of a job is one transaction
-of the desk: a worker whose desk has lost its lock writes nothing and ends its process.
+It walks four times a second beside the courier. Each turn it looks after the jobs that run, and
+begins the oldest one that is due in a lane with room: the heavy lane does one job after the other,
+the light lane two of different kinds at a time, each within LIGHT_SECONDS. The work is done
+in a process of its own (torra.jobs.process), which dies with its desk. Every change of a job is one
+transaction of the desk: a worker whose desk has lost its lock writes nothing and ends its
+processes.
 
 A job that another desk left running is tried again, at most ATTEMPTS times altogether, and no
 sooner than the process of that desk can be gone: no job runs twice at the same time. Nothing that
@@ -18,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from instance_database import Database
 from torra.clock import System
@@ -27,6 +29,7 @@ from torra.jobs.kinds import ATTEMPTS, THE_DESK, JobKind, parameters_of
 from torra.jobs.process import Bounds, ChildMessage, JobProcess
 from torra.services import Service
 from torra.store import jobs as job_table
+from torra.store.connection import RowDict
 
 TURN_SECONDS: Final = 0.25
 """Real seconds between two turns."""
@@ -43,9 +46,16 @@ KEEP_UP_SECONDS: Final = 60.0
 RETRY_SECONDS: Final = 5.0
 """Real seconds until a job is tried again: longer than a child can outlive a desk."""
 
+LANES: Final = {job_table.LIGHT: 2, "heavy": 1}
+"""How many jobs run at the same time in each lane, no two of one kind."""
+
+LIGHT_SECONDS: Final = 150.0
+"""Real seconds that a light job may run; then it is stopped."""
+
 STOPPED: Final = "The desk was stopped; the job goes on where one runs."
 LEFT: Final = "The desk that ran it is gone"
 CANCELLED: Final = "Cancelled by a person."
+TOO_LONG: Final = "It was stopped after {:.0f} seconds, the most that such a job may take."
 UNREADABLE: Final = "What it was asked for with cannot be read."
 
 CLOCK: Final = System()
@@ -55,11 +65,14 @@ log = logging.getLogger("torra")
 
 @dataclass(slots=True)
 class _Run:
-    """The job that runs in this desk's process, and what is known of it (monotonic seconds)."""
+    """A job that runs in a process of this desk, and what is known of it (monotonic seconds)."""
 
     number: int
     attempt: int
+    kind: str
+    lane: str
     process: JobProcess
+    begun: float
     last: ChildMessage | None = None
     progress: ChildMessage | None = None
     noted_stage: str | None = None
@@ -98,36 +111,37 @@ class Worker(Service):
         self._tell = tell
         self._bounds = bounds or Bounds()
         self._retry_seconds = retry_seconds
-        self._run: _Run | None = None
+        self._runs: dict[int, _Run] = {}
         self._due: dict[int, float] = {}
         self._kept_up = CLOCK.monotonic()
 
     @property
-    def child(self) -> int | None:
-        """The process of the job that runs; None where none does."""
-        run = self._run
-        return run.process.number if run else None
+    def children(self) -> list[int]:
+        """The processes of the jobs that run."""
+        return [run.process.number for run in self._runs.values()]
 
     def shut(self) -> None:
-        """End the process of the job that runs.
+        """End the processes of the jobs that run.
 
-        Where this desk still has its lock the job is laid back, and this attempt does not count.
+        Where this desk still has its lock each is laid back, and this attempt does not count.
         """
         self._try(self._lay_down)
 
     # --- a turn -----------------------------------------------------------------------------------
 
     def _turn(self) -> None:
-        """Do everything once. Without the desk's lock only the process is ended."""
+        """Do everything once. Without the desk's lock only the processes are ended."""
         if not self._database.fence():
             self._let_go()
             return
         self._take_up_left()
-        if self._run is None:
-            self._keep_up()
-            self._begin()
-        else:
-            self._look(self._run)
+        for run in [*self._runs.values()]:
+            self._look(run)
+        self._keep_up()
+        for row in self._waiting():
+            running = [run.kind for run in self._runs.values() if run.lane == row["lane"]]
+            if len(running) < LANES[row["lane"]] and row["kind"] not in running:
+                self._begin(row)
 
     def _keep_up(self) -> None:
         """Let each kind ask for a job of its own accord, now and then."""
@@ -150,14 +164,11 @@ class Worker(Service):
     def _take_up_left(self) -> None:
         """Lay back, or end, the jobs that run as the database says, but not in this process."""
         for row in job_table.jobs_in(self._database, "running"):
-            if self._run is None or self._run.number != row["id"]:
+            if row["id"] not in self._runs:
                 with self._fenced():
                     self._failed(row["id"], row["attempt"], LEFT)
 
-    def _begin(self) -> None:
-        row = self._next()
-        if row is None:
-            return
+    def _begin(self, row: RowDict) -> None:
         number, attempt = int(row["id"]), int(row["attempt"]) + 1
         with self._fenced():
             if not job_table.begin_job(self._database, number, row["state"]):
@@ -176,21 +187,23 @@ class Worker(Service):
             with self._fenced():
                 self._failed(number, attempt, f"No process could be started: {error}")
             return
-        self._run = _Run(number, attempt, process)
+        self._runs[number] = _Run(
+            number, attempt, kind.name, row["lane"], process, CLOCK.monotonic()
+        )
 
-    def _next(self) -> dict[str, Any] | None:
-        """Return the oldest job that is due; what the desk itself asked for comes last."""
+    def _waiting(self) -> list[RowDict]:
+        """Return the jobs that are due, the oldest first and what the desk asked for last."""
         now = CLOCK.monotonic()
-        waiting = [
+        due = [
             row
             for row in job_table.jobs_in(self._database, "retrying")
             if now >= self._due.setdefault(row["id"], now + self._retry_seconds)
         ]
-        waiting += job_table.jobs_in(self._database, "queued")
-        return min(waiting, key=lambda row: (row["asked_by"] == THE_DESK, row["id"]), default=None)
+        due += job_table.jobs_in(self._database, "queued")
+        return sorted(due, key=lambda row: (row["asked_by"] == THE_DESK, row["id"]))
 
     def _look(self, run: _Run) -> None:
-        """Look after the job that runs."""
+        """Look after a job that runs."""
         run.process.show_life()
         ended = run.process.ended  # first: what it said before is taken then
         run.take_messages()
@@ -198,12 +211,13 @@ class Worker(Service):
             self._conclude(run)
             return
         row, now = job_table.job(self._database, run.number), CLOCK.monotonic()
-        if row is not None and row["cancel"]:
+        late = run.lane == job_table.LIGHT and now >= run.begun + LIGHT_SECONDS
+        if late or (row is not None and row["cancel"]):
             if run.kill_at is None:
                 run.kill_at = now + STOP_SECONDS
                 run.process.stop()
             elif now >= run.kill_at:  # it does not stop when it is asked to
-                run.process.kill(STOP_SECONDS)
+                run.process.kill(0.0)  # no other job waits for its end
         message = run.progress
         # A new stage is noted at once, how far it is once in a while.
         if (
@@ -228,12 +242,14 @@ class Worker(Service):
                 self._end(run.number, "done", word.says, word.made)
             elif row is not None and row["cancel"]:
                 self._end(run.number, "cancelled", CANCELLED)
+            elif run.kill_at is not None:
+                self._end(run.number, "error", TOO_LONG.format(LIGHT_SECONDS))
             elif word is not None and not word.again:
                 self._end(run.number, "error", _sentence(word.failed or ""))
             else:
                 why = (word and word.failed) or f"Its process {run.process.exit}"
                 self._failed(run.number, run.attempt, why)
-        self._run = None
+        del self._runs[run.number]
 
     def _failed(self, number: int, attempt: int, why: str, *, given_back: bool = False) -> None:
         """Let a job be tried again, or end it where it was tried often enough.
@@ -262,25 +278,26 @@ class Worker(Service):
     # --- letting go -------------------------------------------------------------------------------
 
     def _let_go(self) -> None:
-        """End the process at once and write nothing: the job is another desk's."""
-        run, self._run = self._run, None
-        if run is not None:
+        """End the processes at once and write nothing: the jobs are another desk's."""
+        runs, self._runs = self._runs, {}
+        for run in runs.values():
             run.process.kill(STOP_SECONDS)
 
     def _lay_down(self) -> None:
-        """End the process in order, and let the job go on where a desk works again."""
-        run = self._run
-        if run is None:
-            return
+        """End the processes in order, and let the jobs go on where a desk works again."""
+        runs, end = [*self._runs.values()], CLOCK.monotonic() + STOP_SECONDS
         try:
-            if self._database.fence():
+            if not runs or not self._database.fence():
+                return
+            for run in runs:
                 run.process.stop()
-                if not run.process.wait(STOP_SECONDS):
+            for run in runs:
+                if not run.process.wait(max(0.0, end - CLOCK.monotonic())):
                     run.process.kill(STOP_SECONDS)
                 run.take_messages()
                 if run.last is not None and run.last.says is not None:
                     self._conclude(run)
-                    return
+                    continue
                 with self._fenced():
                     self._failed(run.number, run.attempt, STOPPED, given_back=True)
         finally:

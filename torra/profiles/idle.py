@@ -134,7 +134,7 @@ IDLE: Final[tuple[tuple[str, str, Holds], ...]] = (
     ("agents.memory.review", "while no vendor answers for the reviewer", _not(_reviewed)),
     ("agents.fallback_models", "while no vendor is asked first", _not(_spared)),
     (
-        "agents.max_api_cost_per_hour",
+        "agents.max_api_cost_per_hour agents.off_tick_share",
         "while no model has to be paid",
         _not(AgentSettings.paid),
     ),

@@ -19,7 +19,13 @@ KEPT: Final = 200
 """Jobs that have ended and are kept."""
 
 MOST_WAITING: Final = 20
-"""Jobs that may wait and run at the same time: a worker does one after the other."""
+"""Jobs that may wait and run at the same time in each lane of a worker."""
+
+LIGHT: Final = "light"
+"""The lane of jobs that take seconds, and how their keys begin; all others are heavy."""
+
+ROWS: Final = f"SELECT *, iif(key LIKE '{LIGHT}%', '{LIGHT}', 'heavy') AS lane FROM jobs"  # noqa: S608
+"""Jobs with the lane of a worker in which they run."""
 
 GOES_ON: Final = ("queued", "running", "retrying")
 """The states of the index jobs_alike."""
@@ -30,16 +36,18 @@ def queue_job(
 ) -> tuple[RowDict, bool]:
     """Queue a job and return its row; False with the one of that key that goes on already.
 
-    `parameters` is JSON text. Raises ConfigError while too many jobs wait.
+    `parameters` is JSON text. Raises ConfigError while too many jobs wait in its lane.
     """
     with store.transaction():
         waiting = [row for state in GOES_ON for row in jobs_in(store, state)]
         for row in waiting:
             if row["key"] == key:
                 return row, False
-        if len(waiting) >= MOST_WAITING:
+        light = key.startswith(LIGHT)
+        ahead = [row for row in waiting if light == (row["lane"] == LIGHT)]
+        if len(ahead) >= MOST_WAITING:
             raise ConfigError(
-                f"{len(waiting)} jobs wait already: wait for one to end, or cancel one "
+                f"{len(ahead)} jobs wait already: wait for one to end, or cancel one "
                 "(torra jobs --cancel ID)"
             )
         number = store.add(
@@ -56,26 +64,24 @@ def queue_job(
 
 def job(store: Store, number: int) -> RowDict | None:
     """Return one job; None when there is none of that number."""
-    return store.row("SELECT * FROM jobs WHERE id = ?", number)
+    return store.row(f"{ROWS} WHERE id = ?", number)
 
 
 def jobs_in(store: Store, state: str) -> list[RowDict]:
     """Return the jobs in a state, oldest first."""
-    return store.rows(
-        "SELECT * FROM jobs WHERE state = ? ORDER BY id LIMIT ?", state, KEPT + MOST_WAITING
-    )
+    return store.rows(f"{ROWS} WHERE state = ? ORDER BY id LIMIT ?", state, KEPT + 2 * MOST_WAITING)
 
 
-def jobs(store: Store, limit: int = KEPT + MOST_WAITING) -> list[RowDict]:
+def jobs(store: Store, limit: int = KEPT + 2 * MOST_WAITING) -> list[RowDict]:
     """Return jobs, the newest first."""
-    return store.rows("SELECT * FROM jobs ORDER BY id DESC LIMIT ?", limit)
+    return store.rows(f"{ROWS} ORDER BY id DESC LIMIT ?", limit)
 
 
 def newest_job(store: Store, kind: str, state: str = "") -> RowDict | None:
     """Return the newest job of a kind, in a state where one is given; None without any."""
     which = ("kind = ?", "kind = ? AND state = ?")[bool(state)]
     return store.row(
-        f"SELECT * FROM jobs WHERE {which} ORDER BY id DESC LIMIT 1",  # noqa: S608
+        f"{ROWS} WHERE {which} ORDER BY id DESC LIMIT 1",
         *(one for one in (kind, state) if one),
     )
 

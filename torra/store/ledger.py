@@ -132,14 +132,25 @@ class LedgerStore(Store):
         # Not a kept row: its request was made.
         self.change("DELETE FROM ledger WHERE id = ? AND state = 'reserved'", row_id)
 
-    def spent(self, profile: str, since: datetime, *, surely: bool = False) -> float:
+    def spent(
+        self,
+        profile: str,
+        since: datetime,
+        *,
+        surely: bool = False,
+        stages: Collection[str] | None = None,
+    ) -> float:
         """Return the USD booked for a profile in the window that began at `since`.
 
-        `surely`: without what is only reserved, for a request that may not be made.
+        `surely`: without what is only reserved, for a request that may not be made. `stages`: of
+        these alone.
         """
         sql = "SELECT coalesce(sum(usd), 0.0) FROM ledger WHERE profile = ? AND until > ?"
         sql += " AND state <> 'reserved'" if surely else ""
-        return float(self.value(sql, profile, since))
+        if stages is None:
+            return float(self.value(sql, profile, since))
+        sql += " AND stage IN (SELECT value FROM json_each(?))"
+        return float(self.value(sql, profile, since, to_json([*stages])))
 
     # --- the ladder -----------------------------------------------------------------------------
 

@@ -28,6 +28,14 @@ An account may also have a sum that it never passes, `most`. The same transactio
 row that its name ever had, so neither the sliding of the hour nor other bookings matter. A row
 counts from its booking on, at no less than it will cost.
 
+Who asks a model beside the ticks has an `OffTickAccount` of the same ledger. Ticks come first: such
+a request is granted only where the next ticks of its profile, one for each stream, fit beside it at
+their worst. Each of these runs on the highest level that the ceiling could ever pay, so none runs
+lower for it. What is spent counts for an hour, and ticks that come later in it meet it: they are a
+level lower for it only where the ceiling pays less than an hour of ticks at their worst and the
+share together. The share, `agents.off_tick_share` of the ceiling, is what all kinds together may
+spend in a sliding hour; a kind may have a cap inside it.
+
 The actual cost stays under the worst case because tokens are no more than bytes and allowances
 (torra.providers.prices). An answer that counts no tokens, or more than there can be, costs the
 worst case and is flagged. When the ledger cannot be written, no call is made: `reserve` raises, and
@@ -40,13 +48,13 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Any, Final, Literal, get_args
 
 from agent_config import (
     VENDORS,
@@ -65,7 +73,8 @@ from agents.contracts import (
 from agents.debate.deliberation import MOST_TOKENS, Deliberation
 from agents.registry import Agent
 from instance_database import Database
-from torra.errors import StoreUnavailable
+from torra.config import Instance
+from torra.errors import ConfigError, StoreUnavailable
 from torra.failpoints import failpoint
 from torra.providers.prices import PriceList
 from torra.store import ledger as ledger_table
@@ -77,6 +86,7 @@ from torra.tick.degradation import (
     choose,
     ladder,
     tick_worst_case,
+    to_climb,
     worst_case,
     worst_of,
 )
@@ -450,13 +460,8 @@ class SpendingAccount:
         Without the database nobody is asked. Raises ValueError for a desk that cannot be
         seated.
         """
-        levels, database = ladder(settings), self.database
-        costs = [
-            tick_worst_case(self.prices, each.settings, self.local, agents)
-            if each.calls_models
-            else 0.0
-            for each in levels
-        ]
+        levels, database = self.levels(settings, agents), self.database
+        costs = [each.worst_usd for each in levels]
         # A desk that costs nothing has no ladder, and needs no database.
         if not costs[0]:
             return levels[0]
@@ -474,7 +479,18 @@ class SpendingAccount:
             return levels[-1]
         fits = (at for at, cost in enumerate(costs) if spent + reserved_usd + cost <= ceiling)
         chosen = max(kept, next(fits, len(costs) - 1))
-        return replace(levels[chosen], worst_usd=costs[chosen])
+        return levels[chosen]
+
+    def levels(
+        self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None
+    ) -> list[DegradationLevel]:
+        """Return the levels of a desk with the most that a tick may cost; raises ValueError."""
+        return [
+            replace(each, worst_usd=tick_worst_case(self.prices, each.settings, self.local, agents))
+            if each.calls_models
+            else each
+            for each in ladder(settings)
+        ]
 
     def purse(
         self,
@@ -487,3 +503,68 @@ class SpendingAccount:
     ) -> Purse:
         """Open the purse of a tick."""
         return Purse(self, key, settings, submit, monotonic=monotonic, deadline=deadline)
+
+
+# --- beside the ticks -----------------------------------------------------------------------------
+
+OffTickKind = Literal["review", "test", "radar", "chat", "committee"]
+"""Who spends beside the ticks: the stage of the ledger's rows, and no stage of a tick."""
+
+OFF_TICK: Final[tuple[OffTickKind, ...]] = get_args(OffTickKind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffTickAccount(SpendingAccount):
+    """What one kind may spend beside a profile's ticks; its purses reserve the stage `kind` alone.
+
+    `agents` are the settings of the profile, `streams` how many of its ticks come first, and
+    `cap_usd` is what the kind may spend in an hour.
+    """
+
+    kind: OffTickKind
+    agents: AgentSettings
+    streams: int = 1
+    cap_usd: float = math.inf
+
+    def affords(self, usd: float, ceiling: float, now: datetime) -> bool:
+        """Return whether so much more leaves the next ticks alone, and stays within share and cap.
+
+        Raises ConfigError for a desk that cannot be seated.
+        """
+        share = self.agents.off_tick_share * ceiling
+        for most, kinds in ((share, OFF_TICK), (self.cap_usd, (self.kind,))):
+            if self.database.spent(self.profile, now - HOUR, stages=kinds) + usd > most:
+                return False
+        left = ceiling - self._of_next_ticks(ceiling)
+        return SpendingAccount.affords(self, usd, left, now)
+
+    def _of_next_ticks(self, ceiling: float) -> float:
+        """Return what the next ticks may cost at worst, and at least what it takes to climb."""
+        try:
+            levels = self.levels(self.agents)
+        except ValueError as error:
+            raise ConfigError(f"profile {self.profile}: {error}") from error
+        # The last level asks nobody and costs nothing.
+        top = next(each for each in levels if each.worst_usd <= ceiling)
+        is_lower = self.database.degradation_level(self.profile) not in (None, top.name)
+        climb = to_climb(top.worst_usd, ceiling, spent=math.inf) if is_lower else 0.0
+        return max(self.streams * top.worst_usd, climb)
+
+    def refusal(self) -> str:
+        """Say why a purse did not grant a request."""
+        return (
+            f"with the next ticks it would pass the ceiling of "
+            f"{self.agents.max_api_cost_per_hour:.2f} USD an hour of profile {self.profile}, or "
+            f"the share of it for requests beside the ticks, {self.agents.off_tick_share:.0%}"
+        )
+
+
+def streams_of(instances: Iterable[Instance], profile: str) -> int:
+    """Return how many streams of a profile may close together; at least 1."""
+    return max(1, sum(len(one.timeframes) for one in instances if one.profile == profile))
+
+
+def only_model(settings: AgentSettings, vendor: str, model: str, **more: Any) -> AgentSettings:
+    """Return settings with which one model is opened and nobody else but who stands in for it."""
+    only = {"quick_think_model": model, "deep_think_model": model, "role_models": {}}
+    return settings.model_copy(update={"provider": vendor, **only, **more})

@@ -3,11 +3,10 @@
 The rules have written of each closed trade already; where a profile wants it
 (`agents.memory.review`), its deep model may say more, or the one that `agents.role_models` names
 for the reviewer. `review_now` asks about one trade: it books the call as `review|SID` in the hour
-of the trade's profile, and only where two ticks of that profile at their worst case still fit
-beside it; later ones of the same hour may meet what it cost. Of the reply the sentences alone are
-kept whose numbers are facts (torra.lessons.checked_words). A trade is asked about TRIES times at
-most, across restarts and whatever came of it; that a vendor rests, or that there is no room in the
-hour, is no try.
+of the trade's profile, from what its ticks can spare (torra.tick.spending). Of the reply the
+sentences alone are kept whose numbers are facts (torra.lessons.checked_words). A trade is asked
+about TRIES times at most, across restarts and whatever came of it; that a vendor rests, or that
+there is no room in the hour, is no try.
 
 `Reviewer` is the service of a desk that does so where the desk has its lock. It looks for trades
 that ended within a day and sends one call in SPACING seconds at most. One call is under way at a
@@ -48,17 +47,13 @@ from torra.store import ledger as ledger_table
 from torra.store import lessons as lesson_table
 from torra.store.standings import WarmUps
 from torra.store.trade import notes as note_table
-from torra.tick.degradation import tick_worst_case
-from torra.tick.spending import Purse, SpendingAccount
+from torra.tick.spending import OffTickAccount, Purse, only_model, streams_of
 
 STAGE: Final = "review"
-"""Stage of its rows in the ledger and of its calls: no tick has one of that name."""
+"""Stage of its rows in the ledger and of its calls."""
 
 TRIES: Final = 2
 """How often a model is asked about a trade, ever."""
-
-TICKS_FIRST: Final = 2
-"""Ticks of the profile, at their worst case, for which a review leaves room in the hour."""
 
 ANSWER_SECONDS: Final = 60.0
 """Real seconds that a model has for a review."""
@@ -129,10 +124,11 @@ class ReviewKey(NamedTuple):
 
 
 class Paying(NamedTuple):
-    """The profile that pays for a review, and its name."""
+    """The profile that pays for a review, its name, and how many streams have it."""
 
     name: str
     agents: AgentSettings
+    streams: int = 1
 
 
 class Reviewed(NamedTuple):
@@ -253,13 +249,19 @@ def _review(lesson: Lesson, paying: Paying, asking: ReviewRequest) -> Reviewed:
         REVIEWER.id, request.model, prompt_bytes=size, output_tokens=output_tokens, requests=1,
         round=request.round, tier=REVIEWER.tier,
     )  # fmt: skip
-    purse = open_purse(paying, asking, ReviewKey(facts.sid), deadline)
+    account = OffTickAccount(
+        asking.database, asking.vendors.prices, paying.name, asking.vendors.local, clock.real_now,
+        kind=STAGE, agents=settings, streams=paying.streams,
+    )  # fmt: skip
+    purse = account.purse(
+        ReviewKey(facts.sid),
+        alone(settings),
+        asking.vendors.provider(alone(settings)).submit,
+        monotonic=clock.monotonic,
+        deadline=deadline,
+    )
     if not purse.reserve(STAGE, [bound]):
-        return Reviewed(
-            None,
-            f"with the next {TICKS_FIRST} ticks it would pass the ceiling of "
-            f"{settings.max_api_cost_per_hour:.2f} USD an hour of profile {paying.name}",
-        )
+        return Reviewed(None, account.refusal())
     call, words = Call(request, STAGE, clock.monotonic()), None
     try:
         call.completion = _completion(call, purse, asking, deadline)
@@ -334,37 +336,10 @@ def _stored(
     return Reviewed(words, "", record.status)
 
 
-def open_purse(paying: Paying, asking: ReviewRequest, key: ReviewKey, deadline: float) -> Purse:
-    """Return what sends a review and pays for it: from what the profile's next ticks leave.
-
-    Raises ConfigError for a desk that cannot be seated, and for a vendor that cannot be asked.
-    """
-    settings, vendors = paying.agents, asking.vendors
-    only = alone(settings)
-    try:
-        tick = tick_worst_case(vendors.prices, settings, vendors.local)
-    except ValueError as error:
-        raise ConfigError(f"profile {paying.name}: {error}") from error
-    left = settings.max_api_cost_per_hour - TICKS_FIRST * tick
-    account = SpendingAccount(
-        asking.database, vendors.prices, paying.name, vendors.local, asking.clock.real_now
-    )
-    return account.purse(
-        key,
-        # A ceiling below 0 is none that a call could stay under, but one of 0 is for a free one.
-        only.model_copy(update={"max_api_cost_per_hour": max(0.0, left)}),
-        vendors.provider(only).submit,
-        monotonic=asking.clock.monotonic,
-        deadline=deadline,
-    )
-
-
 def alone(settings: AgentSettings) -> AgentSettings:
     """Return settings with which nobody but the reviewer's model is opened, and who stands in."""
     model = settings.model(REVIEWER.id, REVIEWER.tier)
-    vendor, _ = route(model, settings.provider)
-    only = {"quick_think_model": model, "deep_think_model": model, "role_models": {}}
-    return settings.model_copy(update={"provider": vendor, **only})
+    return only_model(settings, route(model, settings.provider)[0], model)
 
 
 # --- the service of a desk ------------------------------------------------------------------------
@@ -428,9 +403,13 @@ class Reviewer(Service):
 
     def _due(self, asking: ReviewRequest) -> Iterator[tuple[Lesson, Paying]]:
         """Yield the trades that a model may write of and who pays for it, the oldest first."""
+        watched = [*self._watched()]
+        instances = [instance for instance, _ in watched]
         payers = {
-            instance.id: Paying(instance.profile, profile.agents)
-            for instance, profile in self._watched()
+            instance.id: Paying(
+                instance.profile, profile.agents, streams_of(instances, instance.profile)
+            )
+            for instance, profile in watched
             if profile.agents.memory.review == "model"
         }
         if not payers:
@@ -476,12 +455,13 @@ def ask_now(
 
     The desk may run meanwhile: both book in the same ledger, so the ceiling holds for both.
     """
-    facts = lesson.facts
+    facts, instances = lesson.facts, [*instances]
     instance = next((one for one in instances if one.id == facts.instance), None)
     if instance is None:
         return Reviewed(None, f"the desk names {facts.instance} no more, so no profile would pay")
     try:
-        paying = Paying(instance.profile, load_profile(instance.profile, home).agents)
+        name = instance.profile
+        paying = Paying(name, load_profile(name, home).agents, streams_of(instances, name))
         models = open_models(home, database, environment, remember=False)
     except TorraError as error:
         return Reviewed(None, str(error))

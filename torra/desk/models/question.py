@@ -2,9 +2,9 @@
 
 It goes the way of every call: through the provider that a profile would open, held to the same
 prompt and output limits, and booked in the ledger before it is sent. Its money is the hour's of the
-profile that asks that vendor, and only what its ticks can spare: a test that would make a tick of
-the next closes step down the ladder is refused. Nobody waits longer than DEADLINE. A vendor that
-refuses is not blocked by it, and one that rests is asked all the same: a person wants to know.
+profile that asks that vendor, and only what its ticks can spare (torra.tick.spending). Nobody waits
+longer than DEADLINE. A vendor that refuses is not blocked by it, and one that rests is asked all
+the same: a person wants to know.
 
 What keeps a question from being asked raises ConfigError with the remedy. An answer of any kind, or
 none in time, is a `ModelTest`. No text of it holds a key: a reply is veiled where it arrives.
@@ -32,8 +32,7 @@ from torra.desk.models.remedies import explained
 from torra.errors import ConfigError
 from torra.providers.vendors.addresses import key_sign
 from torra.store import audit as audit_chain
-from torra.tick.degradation import ladder, tick_worst_case
-from torra.tick.spending import HOUR, Purse, SpendingAccount
+from torra.tick.spending import OffTickAccount, Purse, only_model, streams_of
 
 CLOCK: Final = System()
 """Real time: a question to a vendor lasts as long on a fast desk."""
@@ -48,7 +47,7 @@ GRACE: Final = 1.0
 """Seconds after the deadline until a provider that says nothing is given up."""
 
 STAGE: Final = "test"
-"""Stage of its row in the ledger: no tick has one of that name."""
+"""Stage of its row in the ledger."""
 
 ACTION: Final = "test model"
 """How the audit log calls it."""
@@ -138,8 +137,7 @@ def ask(
 ) -> ModelTest:
     """Ask one small question; raises ConfigError for one that cannot be asked.
 
-    `instances` are the desk's: all streams of a profile may close together, and each tick is to be
-    paid after the test as it would be without it.
+    `instances` are the desk's: all streams of a profile may close together.
     """
     model, name, profile = chosen(vendor, model, profiles)
     if not MODEL.fullmatch(model):
@@ -152,21 +150,16 @@ def ask(
     end = CLOCK.monotonic() + DEADLINE
     models = open_models(home, database, environment, remember=False)
     try:
-        only = {"quick_think_model": model, "deep_think_model": model, "role_models": {}}
-        settings = profile.agents.model_copy(
-            update={"provider": vendor, **only, "fallback_models": ()}
-        )
+        settings = only_model(profile.agents, vendor, model, fallback_models=())
         provider = _provider(models, settings, vendor, environment)
         models.clients.ready(WARMING)
-        ticks = sum(len(one.timeframes) for one in instances if one.profile == name)
-        kept = _of_next_ticks(models, database, profile.agents, name, max(1, ticks))
-        allowed = profile.agents.max_api_cost_per_hour - kept
-        account = SpendingAccount(
-            models.database, models.prices, name, models.local, CLOCK.real_now
-        )
+        account = OffTickAccount(
+            models.database, models.prices, name, models.local, CLOCK.real_now,
+            kind=STAGE, agents=profile.agents, streams=streams_of(instances, name),
+        )  # fmt: skip
         purse = account.purse(
             TickKey("models", STAGE, CLOCK.real_now().replace(microsecond=0)),
-            settings.model_copy(update={"max_api_cost_per_hour": max(0.0, allowed)}),
+            settings,
             provider.submit,
             monotonic=CLOCK.monotonic,
             deadline=end,
@@ -181,9 +174,8 @@ def ask(
         )
         if not purse.reserve(STAGE, [bound]):
             raise ConfigError(
-                f"the test of {vendor} was not sent: with the next ticks it would pass the ceiling "
-                f"of {profile.agents.max_api_cost_per_hour:.2f} USD an hour of profile {name}; "
-                "test later, or raise agents.max_api_cost_per_hour"
+                f"the test of {vendor} was not sent: {account.refusal()}; test later, or raise "
+                "agents.max_api_cost_per_hour"
             )
         return _sent(purse, vendor, bound, name, environment, end)
     finally:
@@ -226,27 +218,6 @@ def _provider(
         raise ConfigError(
             f"{error}. A key is read when the desk starts: set it, then restart the desk"
         ) from error
-
-
-def _of_next_ticks(
-    models: Models, database: Database, agents: AgentSettings, profile: str, ticks: int
-) -> float:
-    """Return the worst case of the next ticks of a profile, each on the highest level that fits.
-
-    What is left beyond that may be spent: then each of them finds the level that it would have.
-    """
-    if not agents.paid():
-        return 0.0
-    left = agents.max_api_cost_per_hour - database.spent(profile, CLOCK.real_now() - HOUR)
-    worst = [
-        tick_worst_case(models.prices, each.settings, models.local)
-        for each in ladder(agents)
-        if each.calls_models
-    ]
-    kept = 0.0
-    for _ in range(ticks):
-        kept += next((usd for usd in worst if usd <= left - kept), 0.0)
-    return kept
 
 
 def _sent(

@@ -111,7 +111,7 @@ def keep_up(database: Database) -> None:
         told = to_json({"ticks": ticks})
         with suppress(ConfigError):  # the queue is full: it is asked for at a later turn
             job_table.queue_job(database,
-                WORTH.name, key_of(WORTH.name, {}), title=_title(ticks), parameters=told,
+                WORTH.name, key_of(WORTH, {}), title=_title(ticks), parameters=told,
                 actor=THE_DESK,
             )  # fmt: skip
 
