@@ -97,11 +97,10 @@ LESSONS: Final[Table] = {
         "ticks-first": fault(
             "a review leaves no room in the hour for the next ticks",
             At(
-                "torra.tick.spending:OffTickAccount._of_next_ticks",
+                "torra.tick.spending:OffTickAccount.next_ticks_usd",
                 replace("self.streams * top.worst_usd", "0.0"),
             ),
             "test_two_ticks_at_their_worst_fit_beside_each_review",
-            "test_no_sliding_hour_costs_more_than_its_ceiling",
         ),
     },
     "K4": {

@@ -535,10 +535,10 @@ class OffTickAccount(SpendingAccount):
         for most, kinds in ((share, OFF_TICK), (self.cap_usd, (self.kind,))):
             if self.database.spent(self.profile, now - HOUR, stages=kinds) + usd > most:
                 return False
-        left = ceiling - self._of_next_ticks(ceiling)
+        left = ceiling - self.next_ticks_usd(ceiling)
         return SpendingAccount.affords(self, usd, left, now)
 
-    def _of_next_ticks(self, ceiling: float) -> float:
+    def next_ticks_usd(self, ceiling: float) -> float:
         """Return what the next ticks may cost at worst, and at least what it takes to climb."""
         try:
             levels = self.levels(self.agents)
