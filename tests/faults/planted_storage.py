@@ -307,7 +307,7 @@ STORAGE: Final[Table] = {
                 "torra.store.ticks:ClaimStore.claim_tick",
                 never("... not in (None, 'released')"),
             ),
-            "test_a_tick_is_claimed_once",
+            "test_a_claim_goes_its_way_once",
             "test_of_threads_that_want_a_tick_one_gets_it",
         ),
         "skip-recorded": fault(
