@@ -9,14 +9,20 @@ registry (agents.features, agents.phrases).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from torra.exhibits.figures import format_any
+from torra.words.badge import capital
+
 if TYPE_CHECKING:
     from torra.tools.desk_reader import DeskReader
+
+CODE: Final = re.compile("[A-Za-z][A-Za-z0-9_]{0,39}")
 
 PREFIXES: Final = (
     "book.", "money.", "changed.", "lesson.", "pattern.", "study.", "radar.", "cost.", "doc.",
@@ -40,6 +46,31 @@ class Fact(BaseModel):
     source: str
     name: str
     sentence: str = ""
+
+
+def code_of(text: object) -> str:
+    """Return a code as it is stored, and "other" for what a stranger may have put in its place."""
+    return str(text) if CODE.fullmatch(str(text)) else "other"
+
+
+def fact(
+    fact_id: str,
+    value: float | str | None,
+    name: str,
+    *,
+    as_of: str,
+    source: str,
+    unit: str = "",
+    sentence: str = "",
+) -> Fact:
+    """Return a fact; without a sentence of its own that is "NAME is VALUE UNIT."."""
+    if value is not None and not sentence:
+        # a price has the decimals of its symbol and no word behind it
+        words = (capital(name), "is", format_any(value), "" if unit == "price" else unit)
+        sentence = f"{' '.join(filter(None, words))}."
+    return Fact(
+        id=fact_id, value=value, unit=unit, as_of=as_of, source=source, name=name, sentence=sentence
+    )
 
 
 class ToolError(BaseModel):
@@ -71,13 +102,14 @@ class ToolArgs(BaseModel):
 class ToolSpec:
     """A tool: its name, what it gives, its arguments, and the function that reads.
 
-    `limit_s` is how many seconds one run may take. `work` raises ConfigError for arguments that
-    name what is not there; any other error is a fault of the tool.
+    `limit_s` is how many seconds one run may take. `work` gives facts, or the error that stands for
+    them. It raises ConfigError for arguments that name what is not there; any other error is a
+    fault of the tool.
     """
 
     name: str
     description: str
     args: type[ToolArgs]
-    work: Callable[[DeskReader, Any], Iterable[Fact]]
+    work: Callable[[DeskReader, Any], Iterable[Fact] | ToolError]
     limit_s: float = 2.0
     effect: Literal["read"] = "read"

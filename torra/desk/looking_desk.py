@@ -1,4 +1,4 @@
-"""A desk that only looks: the source of the pages in a host's process, where no desk runs.
+"""A desk that only looks: for pages in a host's process and for tools, where no desk runs.
 
 It reads from a home what the desk's own process stored: the profiles that were applied last, the
 desk's signs of life, and its clock. It starts nothing and claims nothing, and writes only what a
