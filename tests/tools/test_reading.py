@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from instance_database import open_reader
+from tests import ROOT
 from tests.conftest import Scale
 from tests.house import test_floors as floors
 from tests.tools.conftest import World, every_call
@@ -27,10 +29,9 @@ from torra.replay.changed import listing
 from torra.store.tool_calls import prune_tool_calls, tool_calls
 from torra.store.trade import notes as note_table
 from torra.store.trade import signals as signal_table
-from torra.tools.codes import ROWS, ToolCode
-from torra.tools.contract import PREFIXES
-from torra.tools.desk_reader import DeskReader, reading_home
-from torra.tools.executor import CLIENT, Executor, ToolCall, hash_of, text_for_model
+from torra.tools.contract import CODES, FACTS, PREFIXES
+from torra.tools.desk_reader import DeskReader, reading
+from torra.tools.executor import Executor, ToolCall, hash_of, text_for_model
 from torra.tools.registry import TOOLS
 
 NAMED = (
@@ -41,7 +42,7 @@ NAMED = (
 
 
 def run(world: World, *calls: ToolCall, name: str = "run", **more: Any) -> list[Any]:
-    one = Executor(name, world.audit, limits=replace(CLIENT, minute=None), **more)
+    one = Executor(name, world.audit, limits={}, **more)
     return [one.call(world.reader, call) for call in calls]
 
 
@@ -65,7 +66,14 @@ def files_of(home: Path) -> dict[str, bytes]:
 def test_the_registry_has_the_tools_of_the_contract() -> None:
     assert list(TOOLS) == NAMED.split()
     assert all(spec.effect == "read" and spec.description for spec in TOOLS.values())
-    assert set(ROWS) == set(ToolCode) and all(row["meaning"] for row in ROWS.values())
+    assert all(row["meaning"] and row["word"] for row in CODES.values())
+    used = {
+        code
+        for path in (ROOT / "torra/tools").glob("*.py")
+        for code in re.findall(r'"([A-Z]+_?[A-Z]*)"', path.read_text("utf-8"))
+    }
+    limits = {"TURN_LIMIT", "AGENT_LIMIT", "RUN_LIMIT", "MINUTE_LIMIT"}
+    assert {*CODES} - limits <= used and {row["table"] for row in FACTS}
 
 
 def test_every_tool_answers_with_ids_of_its_own(world: World) -> None:
@@ -90,9 +98,9 @@ def test_the_figures_are_those_of_the_record_and_the_pages(world: World) -> None
     scores = facts(world, "score_symbol", symbol="BTCUSD", timeframe="M15")
     assert scores[f"{place}/consensus"] == record["consensus"]
     assert scores[f"{place}/scores.momentum.score"] == record["scores"]["momentum"]["score"]
-    assert scores[f"{place}/thresholds.buy"] == pytest.approx(
-        record["thresholds"]["buy"] - record["consensus"]
-    )
+    limits, now = record["thresholds"], record["consensus"]
+    gap = min(limits["buy"] - now, limits["sell"] + now)
+    assert scores[f"{place}/distance"] == pytest.approx(gap)
     assert (
         facts(world, "fetch_bars", symbol="BTCUSD")[f"{place}/technical.close"] == record["close"]
     )
@@ -112,7 +120,7 @@ def test_the_figures_are_those_of_the_record_and_the_pages(world: World) -> None
     page = listing.listed(world.audit, world.settings, limit=10)
     changed = facts(world, "changed_by_agents")
     assert (changed["changed.verdicts"], changed["changed.ticks"]) == (page.verdicts, page.of)
-    assert len(changed) == 2 + len(page.ticks)
+    assert len(changed) == 2 + 6 * len(page.ticks)
     report = cost_report.report(world.home, world.audit, ["default"], reader.now)
     assert facts(world, "costs")["cost.today"] == report["today"]["usd"]
 
@@ -125,13 +133,6 @@ def test_nothing_later_than_its_moment_is_visible(world: World) -> None:
         (now,), (then,) = run(world, ToolCall(tool, args)), run(past, ToolCall(tool, args))
         assert then.ok and now.facts != then.facts, tool
         assert all(parse(one.as_of) <= early.as_of for one in then.facts), tool
-
-
-def test_a_stream_without_a_tick_is_scored_anew_and_says_so(world: World) -> None:
-    begin = parse(world.audit.value("SELECT min(close_time) FROM chains"))
-    early = replace(world.reader, as_of=begin - timedelta(minutes=15))
-    (result,) = run(world._replace(reader=early), ToolCall("score_symbol", {"symbol": "BTCUSD"}))
-    assert len(result.facts) == 4 and all("not debated" in one.sentence for one in result.facts)
 
 
 @pytest.mark.parametrize(
@@ -161,14 +162,14 @@ def test_a_reader_makes_no_database(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_home_and_its_running_desk_give_the_same_reader(world: World) -> None:
-    with reading_home(world.home) as reader:
+def test_a_home_gives_its_desk_as_it_stands(world: World) -> None:
+    with reading(world.home) as (read, audit):
         settings, database, desk = look_at(world.home)
         other = DeskReader.of_desk(world.home, settings, desk, database)
-        assert (reader.as_of, reader.profiles) == (other.as_of, other.profiles)
-        assert reader.instance("BTCUSD").id == "BTCUSD"
+        assert read().profiles == other.profiles and read().instance("BTCUSD").id == "BTCUSD"
         with pytest.raises(StoreBroken, match="readonly"):
-            reader.database.change("DELETE FROM ticks")
+            read().database.change("DELETE FROM ticks")
+        assert audit.change("DELETE FROM veto_stretches") == 0
         database.close()
 
 

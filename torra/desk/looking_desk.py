@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from torra.clock import SAMPLE_RATE, Clock, Scaled, Simulated, System, parse
 from torra.config import (
@@ -35,6 +35,39 @@ PROFILE_SECONDS: Final = 5.0
 """Seconds for which the profiles that were read are used before they are read again."""
 
 
+class RunningSetup(Protocol):
+    """An instance as the desk runs it."""
+
+    @property
+    def instance(self) -> Instance:
+        """The instance of desk.json."""
+        ...
+
+    @property
+    def profile(self) -> Profile:
+        """The profile that it runs with, which may be changed while it runs."""
+        ...
+
+
+class RunningDesk(Protocol):
+    """The parts of a desk that pages and tools read (torra.desk.schedule.Desk, or LookingDesk)."""
+
+    @property
+    def clock(self) -> Clock:
+        """The desk's clock; a start goes on with another one."""
+        ...
+
+    @property
+    def setups(self) -> Mapping[str, RunningSetup]:
+        """The instances by their names."""
+        ...
+
+    @property
+    def active(self) -> bool:
+        """Whether a desk works: that of this process, or, for one that looks, any."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ReadOnlyDesk:
     """An instance as a looking desk knows it."""
@@ -44,7 +77,7 @@ class ReadOnlyDesk:
 
 
 class LookingDesk:
-    """The RunningDesk of the pages (view.desk_view) in a process that runs no desk."""
+    """The RunningDesk of a process that runs no desk."""
 
     def __init__(self, home: Path, settings: DeskSettings, database: Database) -> None:
         self._home = home

@@ -6,41 +6,27 @@ neither is a person's note.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Final
-
-from pydantic import Field
+from typing import Any, Final
 
 from torra.clock import iso
 from torra.desk import costs as cost_report
 from torra.money.book import Money, MoneyBook
 from torra.money.open_positions import spec_of
-from torra.replay.changed import listing, words
+from torra.replay.changed import listing
 from torra.store import bars as bar_table
 from torra.store import radar_runs
-from torra.store.connection import RowDict
 from torra.store.journal import json_object
 from torra.store.trade import signals as signal_table
-from torra.tools.codes import ToolCode
-from torra.tools.contract import Fact, ToolArgs, ToolError, code_of, fact
+from torra.tools.contract import Fact, Given, code_of, facts_of, refusal
 from torra.tools.desk_reader import DeskReader
-from torra.tools.market import Name
 from torra.verdict.risk_engine import Position
 from torra.verdict.trade_outcome import value_at, value_at_bid
 
+BOOKS: Final = "books"
+RADAR: Final = "radar"
 BUCKETS: Final = ("act", "exit_radar", "watch")
-
-
-class NoArgs(ToolArgs):
-    """No arguments."""
-
-
-class ListArgs(ToolArgs):
-    """How many, the newest first, and of which symbol."""
-
-    symbol: Name | None = Field(None, description="of all symbols by default")
-    limit: int = Field(10, ge=1, le=20)
 
 
 def _money(reader: DeskReader) -> Money:
@@ -49,152 +35,72 @@ def _money(reader: DeskReader) -> Money:
     return book.money(setups, reader.as_of, tags=False)
 
 
-def _figure(
-    reader: DeskReader, fact_id: str, value: float | str | None, name: str, unit: str = ""
-) -> Fact:
-    return fact(fact_id, value, name, as_of=iso(reader.as_of), source="books", unit=unit)
-
-
-def exposure(reader: DeskReader, args: NoArgs) -> Iterator[Fact]:
-    """Give what is open: by account its result and its risk, by position R now and at its stop."""
-    del args
-    money = _money(reader)
-    for number, account in enumerate(money.accounts):
-        book, open_ = f"book.{number}", account.open
-        for key, value, name, unit in (
-            ("positions", open_.positions, "the number of positions", ""),
-            ("orders", open_.orders, "the number of openings that are out", ""),
-            ("result", open_.result, "the result of closing all", account.currency),
-            ("risk", open_.risk, "the loss if every stop fills", account.currency),
-            ("risk_r", open_.risk_r, "the loss if every stop fills", "R"),
-        ):
-            yield _figure(reader, f"{book}.{key}", value, f"{name} of account {number}", unit)
-    for position in reader.database.positions():
-        yield from _position(reader, position)
-    yield _figure(reader, "book.lost_today", money.lost_today, "the loss of the day")
+def exposure(reader: DeskReader, _: Any) -> Iterator[Fact]:
+    """Yield accounts, positions, and the loss of the day."""
+    money, as_of = _money(reader), iso(reader.as_of)
+    for n, account in enumerate(money.accounts):
+        yield from facts_of("account", account, f"book.{n}.", as_of, BOOKS, n=n)
+    for one in reader.database.positions():
+        values = _values(reader, one)
+        yield from facts_of("position", values, f"book.{one.instance}.", as_of, BOOKS)
+    yield from facts_of("day", money, "book.", as_of, BOOKS)
     for cap in money.caps:
-        name = f"the day's loss at which profile {cap.profile} opens nothing more"
-        yield _figure(reader, f"book.cap.{cap.profile}", cap.cap, name)
+        yield from facts_of("cap", cap, f"book.{cap.profile}.", as_of, BOOKS)
 
 
-def _position(reader: DeskReader, position: Position) -> Iterator[Fact]:
-    """Yield the side of a position, and its R now and at its stop where its terms are known."""
-    key, what = f"book.{position.instance}", f"the {position.side} of {position.instance}"
-    yield _figure(reader, f"{key}.lots", position.lots, f"the size of {what}", "lots")
-    profile = reader.profiles.get(position.instance)
-    spec = spec_of(profile, position.symbol) if profile else None
-    if profile is None or spec is None:
-        return
-    item = reader.instance(position.instance)
-    price = bar_table.newest_close(reader.database, item.id, item.timeframes, reader.as_of)
-    if price is not None:
-        now = value_at_bid(position, price, spec).r
-        yield _figure(reader, f"{key}.r", now, f"the result now of {what}", "R")
-    at_stop = value_at(position, position.stop, spec).r
-    yield _figure(reader, f"{key}.stop_r", at_stop, f"the result at the stop of {what}", "R")
+def _values(reader: DeskReader, one: Position) -> dict[str, Any]:
+    """Return a position, with its R now and at its stop where its terms are known."""
+    profile = reader.profiles.get(one.instance)
+    spec = spec_of(profile, one.symbol) if profile else None
+    values = asdict(one)
+    if spec is not None:
+        names = reader.instance(one.instance).timeframes
+        price = bar_table.newest_close(reader.database, one.instance, names, reader.as_of)
+        values["stop_r"] = value_at(one, one.stop, spec).r
+        values["r"] = None if price is None else value_at_bid(one, price, spec).r
+    return values
 
 
-def money(reader: DeskReader, args: NoArgs) -> Iterator[Fact]:
-    """Give the results of the closed trades by account: today, this week, and in all."""
-    del args
-    for number, account in enumerate(_money(reader).accounts):
-        for period, when in (("today", "today"), ("week", "of the week"), ("whole", "in all")):
-            totals = asdict(getattr(account, period))
-            for key, what, unit in (
-                ("trades", "the number of closed trades", ""),
-                ("profit", "the profit", account.currency),
-                ("r", "the sum of results", "R"),
-                ("mean_r", "the mean result", "R"),
-                ("win_rate", "the win rate", "of 1"),
-            ):
-                name = f"{what} {when} of account {number}"
-                yield _figure(reader, f"money.{number}.{period}.{key}", totals[key], name, unit)
-        fall = account.drawdown.money
-        name = f"the deepest fall of the results of account {number}"
-        yield _figure(reader, f"money.{number}.drawdown", fall, name, account.currency)
+def money(reader: DeskReader, _: Any) -> Iterator[Fact]:
+    """Yield the results of each account."""
+    for n, account in enumerate(_money(reader).accounts):
+        yield from facts_of("results", account, f"money.{n}.", iso(reader.as_of), BOOKS, n=n)
 
 
-def trades(reader: DeskReader, args: ListArgs) -> Iterator[Fact]:
-    """Give the newest closed trades, each with its result in R."""
-    name = None if args.symbol is None else reader.instance(args.symbol).id
-    rows = signal_table.closed_trades(reader.database, name, args.limit, as_of=reader.as_of)
-    for row in rows:
-        side = "LONG" if row.side == "BUY" else "SHORT"
-        yield fact(
-            f"money.trade.{row.sid}",
-            row.r_multiple,
-            f"the result of the {side} of {row.instance} ({code_of(row.close_reason)})",
-            as_of=str(row.closed_at),
-            source="books",
-            unit="R",
-        )
+def trades(reader: DeskReader, args: Any) -> Iterator[Fact]:
+    """Yield the result of each trade."""
+    name = args.symbol and reader.instance(args.symbol).id
+    for row in signal_table.closed_trades(reader.database, name, args.limit, as_of=reader.as_of):
+        prefix, reason = f"money.trade.{row.sid}", code_of(row.close_reason)
+        yield from facts_of("trade", row, prefix, str(row.closed_at), BOOKS, reason=reason)
 
 
-def changed_by_agents(reader: DeskReader, args: ListArgs) -> Iterator[Fact]:
-    """Give what agents changed: how often, and what the newest changes came to in money."""
-    name = None if args.symbol is None else reader.instance(args.symbol).id
+def changed_by_agents(reader: DeskReader, args: Any) -> Iterator[Fact]:
+    """Yield how often agents changed a verdict, and what the newest changes came to."""
+    name = args.symbol and reader.instance(args.symbol).id
     page = listing.listed(reader.database, reader.settings, instance=name, limit=args.limit)
-    yield _figure(
-        reader, "changed.verdicts", page.verdicts, "the number of verdicts that agents changed"
-    )
-    yield _figure(reader, "changed.ticks", page.of, "the number of stored ticks")
-    for tick in page.ticks:
-        yield fact(
-            f"changed.{tick.key}",
-            tick.done.came_to.r,
-            f"what {tick.instance} {tick.timeframe} came to with agents",
-            as_of=tick.close_time,
-            source="books",
-            unit="R",
-            sentence=f"{tick.instance} {tick.timeframe} at {tick.close_time}: without agents "
-            f"{words.did(tick.l1)} ({words.came(tick.l1.came_to)}), with them "
-            f"{words.did(tick.done)} ({words.came(tick.done.came_to)}).",
-        )
+    yield from facts_of("effect", page, "changed.", iso(reader.as_of), BOOKS)
+    for one in page.ticks:
+        yield from facts_of("change", one, f"changed.{one.key}/", one.close_time, BOOKS)
 
 
-def costs(reader: DeskReader, args: NoArgs) -> Iterator[Fact]:
-    """Give what models have cost, and what is left of each profile's hour."""
-    del args
-    names = [item.profile for item in reader.instances]
+def costs(reader: DeskReader, _: Any) -> Iterator[Fact]:
+    """Yield the cost of models, and how each profile stands against its ceiling."""
+    names, as_of = [item.profile for item in reader.instances], iso(reader.as_of)
     report = cost_report.report(reader.home, reader.database, names, reader.now)
-    for period in ("last_hour", "today", "last_24_hours"):
-        name = f"the cost of models within {period.replace('_', ' ')}"
-        yield _figure(reader, f"cost.{period}", report[period]["usd"], name, "USD")
+    yield from facts_of("cost", report, "cost.", as_of, BOOKS)
     for row in report["profiles"]:
-        profile = row["profile"]
-        for key, name in (
-            ("spent_usd", "what was spent within an hour"),
-            ("ceiling_usd", "the ceiling of an hour"),
-            ("left_usd", "what is left of the hour"),
-            ("degradation_level", "the agent tier"),
-        ):
-            unit = "USD" if key.endswith("usd") else ""
-            named = f"{name} for profile {profile}"
-            yield _figure(reader, f"cost.{profile}.{key}", row.get(key), named, unit)
+        yield from facts_of("profile", row, f"cost.{row['profile']}.", as_of, BOOKS)
 
 
-def latest_radar(reader: DeskReader, args: NoArgs) -> Iterable[Fact] | ToolError:
-    """Give the newest scan of the radar: the bucket and the reason of each row."""
-    del args
+def latest_radar(reader: DeskReader, _: Any) -> Given:
+    """Return the rows of the newest scan, and how many there are of each bucket."""
     stored = radar_runs.newest_run(reader.database)
     if stored is None:
-        return ToolCode.NO_RUN.error()
-    return _radar(json_object(stored["document"]))
-
-
-def _radar(run: RowDict) -> Iterator[Fact]:
-    for bucket in BUCKETS:
-        for row in run[bucket]:
-            reasons = ", ".join(row["codes"])
-            yield fact(
-                f"radar.{bucket}.{row['stream']}",
-                row["code"],
-                f"the first reason of {row['stream']} in {bucket.replace('_', ' ')}",
-                as_of=row["as_of"],
-                source="radar",
-                sentence=f"{row['stream']} is in {bucket.replace('_', ' ')}: {reasons}.",
-            )
-    for key, count in run["coverage"].items():
-        if isinstance(count, int):
-            name = f"the number of rows of the radar: {key.replace('_', ' ')}"
-            yield fact(f"radar.{key}", count, name, as_of=run["as_of"], source="radar")
+        return refusal("NO_RUN")
+    run = json_object(stored["document"])
+    facts = [*facts_of("radar", run["coverage"], "radar.", run["as_of"], RADAR)]
+    for row in (row for bucket in BUCKETS for row in run[bucket]):
+        prefix = f"radar.{row['bucket']}.{row['stream']}"
+        facts += facts_of("radar_row", row, prefix, row["as_of"], RADAR)
+    return facts

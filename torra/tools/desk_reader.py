@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from instance_database import Database, open_reader
-from torra.clock import Clock
 from torra.config import DeskSettings, Instance, Profile
-from torra.desk.looking_desk import look_at
+from torra.desk.looking_desk import RunningDesk, look_at
 from torra.errors import ConfigError
 from torra.home import DATABASE
 from torra.store import hosted as hosted_table
 from torra.tick.tick_record import Damaged, TickRecord, load
-
-
-class DeskSetup(Protocol):
-    """An instance with the profile that runs it."""
-
-    @property
-    def instance(self) -> Instance: ...  # noqa: D102
-    @property
-    def profile(self) -> Profile: ...  # noqa: D102
-
-
-class DeskSource(Protocol):
-    """A desk that runs, or one that only looks (torra.desk.looking_desk)."""
-
-    @property
-    def clock(self) -> Clock: ...  # noqa: D102
-    @property
-    def setups(self) -> Mapping[str, DeskSetup]: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -54,7 +35,7 @@ class DeskReader:
 
     @classmethod
     def of_desk(
-        cls, home: Path, settings: DeskSettings, desk: DeskSource, database: Database
+        cls, home: Path, settings: DeskSettings, desk: RunningDesk, database: Database
     ) -> DeskReader:
         """Return a desk as it stands now; `database` is one that cannot write."""
         profiles = {name: setup.profile for name, setup in desk.setups.items()}
@@ -84,15 +65,12 @@ class DeskReader:
 
 
 @contextmanager
-def reading(home: Path, settings: DeskSettings, desk: DeskSource) -> Iterator[DeskReader]:
-    """Read a desk on a second connection, which cannot write and is closed at the end."""
-    with closing(open_reader(home / DATABASE)) as database:
-        yield DeskReader.of_desk(home, settings, desk, database)
+def reading(home: Path) -> Iterator[tuple[Callable[[], DeskReader], Database]]:
+    """Open a home, whether or not its desk runs; raises ConfigError.
 
-
-@contextmanager
-def reading_home(home: Path) -> Iterator[DeskReader]:
-    """Read the desk of a home, whether or not one runs there; raises ConfigError."""
+    The first value returns its desk as it stands then, read on a second connection that cannot
+    write. The second one is the desk's own database, for the audit alone.
+    """
     settings, database, desk = look_at(home)
-    with closing(database), reading(home, settings, desk) as reader:
-        yield reader
+    with closing(database), closing(open_reader(home / DATABASE)) as evidence:
+        yield partial(DeskReader.of_desk, home, settings, desk, evidence), database

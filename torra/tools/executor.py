@@ -12,11 +12,12 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Final
 
@@ -25,15 +26,13 @@ from pydantic import ValidationError
 from torra.clock import System, iso
 from torra.errors import ConfigError, StoreUnavailable
 from torra.services import in_background
-from torra.store import bars as bar_table
-from torra.store import tool_calls as audit_table
+from torra.store.bars import newest_bars
 from torra.store.connection import Store, to_json
+from torra.store.tool_calls import append_tool_call
 from torra.time_limit import settle
-from torra.tools.codes import ToolCode
-from torra.tools.contract import ToolArgs, ToolError, ToolResult, ToolSpec
+from torra.tools.contract import CODES, ToolResult, ToolSpec, refusal
 from torra.tools.desk_reader import DeskReader
 from torra.tools.registry import TOOLS
-from torra.words.badge import capital
 
 MONOTONIC: Final = System().monotonic
 
@@ -41,30 +40,20 @@ AT_ONCE: Final = 4
 """Tools that run beside each other."""
 
 LONGEST_ARGS: Final = 500
-"""Characters of arguments of another shape that are put on record."""
+"""Characters of refused arguments that are put on record."""
 
 MODEL_BYTES: Final = 3_000
 """Bytes of a result that a model gets at most."""
 
-MINUTE_S: Final = 60.0
+LOOP: Final[Mapping[str, float]] = {
+    "TURN_LIMIT": 8, "AGENT_LIMIT": 24, "RUN_LIMIT": 64, "LOOP_LIMIT": 2,
+}  # fmt: skip
+CLIENT: Final[Mapping[str, float]] = {"MINUTE_LIMIT": 60}
+"""How many calls an agent's loop may make, and a program that is no loop of ours, by the code of
+the refusal after them. Of LOOP_LIMIT: how many that are alike.
+"""
 
 log = logging.getLogger("torra")
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How many calls there may be; None: as many as one likes. The `same`th alike ends the loop."""
-
-    turn: int | None = 8
-    agent: int | None = 24
-    run: int | None = 64
-    same: int | None = 3
-    minute: int | None = None
-
-
-LOOP: Final = Limits()
-CLIENT: Final = Limits(turn=None, agent=None, run=None, same=None, minute=60)
-"""The limits of an agent's loop, and those of a program that is no loop of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,204 +68,152 @@ class ToolCall:
 
 @dataclass(slots=True)
 class Invocation:
-    """A call under way: its arguments as text, when it began, and what came of it so far.
+    """A call under way: when it began and must end in real seconds, and its arguments as text.
 
-    `status` and `result` are known once it is refused or taken from the cache; `work` is what runs.
+    `spec` and `given` are there once it was checked, `key` is what it is cached by.
     """
 
     call: ToolCall
     began: float
+    args: str
     until: float = 0.0
-    args: str = ""
+    spec: Any = None
+    given: Any = None
     key: tuple[str, ...] = ()
-    status: str = ""
-    result: ToolResult | None = None
-    work: Future[ToolResult] | None = None
-
-    def ends(self, status: str, error: ToolError) -> None:
-        """End it with an error."""
-        self.status, self.result = status, ToolResult(ok=False, error=error)
+    cached: bool = False
+    result: Future[ToolResult] = field(default_factory=Future)
 
 
+@dataclass
 class Executor:
     """Runs the tools of one run; any thread may call.
 
     `audit` is the desk's own database, to which a row is appended for each call; evidence is read
-    through the reader alone. `clock` counts real seconds.
+    through the reader alone. `allowed` is the caller's list, `clock` counts real seconds.
     """
 
-    def __init__(
-        self,
-        run: str,
-        audit: Store,
-        *,
-        allowed: Collection[str] = TOOLS.keys(),
-        limits: Limits = LOOP,
-        tools: Mapping[str, ToolSpec] = TOOLS,
-        clock: Callable[[], float] = MONOTONIC,
-    ) -> None:
-        self.run = run
-        self._audit = audit
-        self._allowed = frozenset(allowed)
-        self._limits = limits
-        self._tools = tools
-        self._clock = clock
+    run: str
+    audit: Store
+    limits: Mapping[str, float] = field(default_factory=lambda: LOOP)
+    allowed: Collection[str] = tuple(TOOLS)
+    tools: Mapping[str, ToolSpec] = field(default_factory=lambda: TOOLS)
+    clock: Callable[[], float] = MONOTONIC
+
+    def __post_init__(self) -> None:
+        """Begin with nothing counted."""
         self._lock = threading.Lock()
         self._slots = threading.BoundedSemaphore(AT_ONCE)
         self._counts: Counter[tuple[object, ...]] = Counter()
-        self._newest: deque[float] = deque()
         self._cache: dict[tuple[str, ...], ToolResult] = {}
         self._loops: set[str] = set()
 
-    def call(self, reader: DeskReader, call: ToolCall, left_s: float | None = None) -> ToolResult:
+    def call(self, reader: DeskReader, call: ToolCall, left_s: float = math.inf) -> ToolResult:
         """Run one tool; `left_s` is what is left of the stage in seconds."""
         return self.together(reader, [call], left_s)[0]
 
     def together(
-        self, reader: DeskReader, calls: Sequence[ToolCall], left_s: float | None = None
+        self, reader: DeskReader, calls: Sequence[ToolCall], left_s: float = math.inf
     ) -> list[ToolResult]:
         """Run tools beside each other; the results come in the order of the calls."""
         begun = [self._begin(reader, call, left_s) for call in calls]
         return [self._end(reader, one) for one in begun]
 
-    def _begin(self, reader: DeskReader, call: ToolCall, left_s: float | None) -> Invocation:
-        """Check a call, count it and start its tool, unless it is refused or known already."""
-        one = Invocation(call, self._clock())
-        full = self._count(call, one.began)
+    def _begin(self, reader: DeskReader, call: ToolCall, left_s: float) -> Invocation:
+        """Check a call and start its tool, unless it is refused or known already."""
+        # what is asked may be without end, and of any characters
+        one = Invocation(call, self.clock(), json.dumps(call.args, default=str)[:LONGEST_ARGS])
         try:
-            spec, args = self._checked(reader, one)
-            if spec is None or args is None:
-                return one
-            if full := full or self._again(one):
-                one.ends("refused", full.error())
-                return one
-            one.key = (call.tool, one.args, iso(reader.as_of), _bars_hash(reader, args))
+            known = self._known(reader, one)
         except StoreUnavailable:
-            one.ends("error", ToolCode.UNREADABLE.error())
+            known = refusal("UNREADABLE")
+        if known:
+            one.result.set_result(known)
             return one
-        one.result = self._cache.get(one.key)
-        if one.result is not None:
-            one.status = "cached"
-            return one
-        seconds = spec.limit_s if left_s is None else max(0.0, min(spec.limit_s, left_s))
-        one.until = one.began + seconds
-        if self._slots.acquire(timeout=max(0.0, one.until - self._clock())):
-            one.work = Future()
-            work = partial(self._run, spec, reader, args)
-            in_background("tool", partial(settle, one.work, work))
+        one.until = one.began + min(one.spec.limit_s, left_s)
+        if self._slots.acquire(timeout=max(0.0, one.until - self.clock())):
+            in_background("tool", partial(settle, one.result, partial(self._run, reader, one)))
         return one
 
-    def _checked(
-        self, reader: DeskReader, one: Invocation
-    ) -> tuple[ToolSpec | None, ToolArgs | None]:
-        """Return the tool and its arguments; None of either ends the call."""
-        # what is asked may be without end, and of any characters
-        one.args = json.dumps(one.call.args, default=str)[:LONGEST_ARGS]
-        spec = self._tools.get(one.call.tool)
-        if spec is None or one.call.tool not in self._allowed:
-            code = ToolCode.UNKNOWN_TOOL if spec is None else ToolCode.NOT_ALLOWED
-            one.ends("refused", code.error())
-            return spec, None
+    def _known(self, reader: DeskReader, one: Invocation) -> ToolResult | None:
+        """Return the first refusal of a call, or its result from the cache; it counts anyway."""
+        call = one.call
+        full = self._beyond(
+            TURN_LIMIT=(call.agent, call.turn), AGENT_LIMIT=(call.agent,), RUN_LIMIT=(),
+            MINUTE_LIMIT=(one.began // 60,),
+        )  # fmt: skip
+        one.spec = self.tools.get(call.tool)
+        if one.spec is None or call.tool not in self.allowed:
+            return refusal("NOT_ALLOWED" if one.spec else "UNKNOWN_TOOL")
         try:
-            args = spec.args.model_validate(one.call.args)
-        except ValidationError as error:
-            one.ends("refused", ToolCode.BAD_ARGUMENT.error(_places(spec, error)))
-            return spec, None
-        one.args = args.model_dump_json()
-        try:
-            _check_stream(reader, args)
+            one.given = one.spec.args.model_validate(call.args)
+            one.args = one.given.model_dump_json()
+            streams = _streams(reader, one.given)
+        except ValidationError:
+            return refusal("BAD_ARGUMENT", f"arguments: {', '.join(one.spec.args.model_fields)}")
         except ConfigError as error:
-            one.ends("refused", ToolCode.UNKNOWN_SYMBOL.error(f"{capital(str(error))}."))
-            return spec, None
-        return spec, args
+            return refusal("UNKNOWN_SYMBOL", str(error))
+        if self._beyond(LOOP_LIMIT=(call.agent, call.tool, one.args)):
+            self._loops.add(call.agent)
+        if code := full or ("LOOP_LIMIT" if call.agent in self._loops else ""):
+            return refusal(code)
+        bars = [newest_bars(reader.database, *at, as_of=reader.as_of, limit=1) for at in streams]
+        one.key = (call.tool, one.args, iso(reader.as_of), hash_of(to_json(bars)))
+        one.cached = one.key in self._cache
+        return self._cache.get(one.key)
 
-    def _count(self, call: ToolCall, now: float) -> ToolCode | None:
-        """Count a call, refused or not, and return which limit it is beyond; None within all."""
-        limits = self._limits
-        places = (
-            (ToolCode.TURN_LIMIT, limits.turn, ("turn", call.agent, call.turn)),
-            (ToolCode.AGENT_LIMIT, limits.agent, ("agent", call.agent)),
-            (ToolCode.RUN_LIMIT, limits.run, ("run",)),
-        )
+    def _beyond(self, **places: tuple[object, ...]) -> str:
+        """Count a call at some places, each by its limit; return the first limit it is beyond."""
+        beyond = ""
         with self._lock:
-            beyond = []
-            for code, most, place in places:
-                self._counts[place] += 1
-                if most is not None and self._counts[place] > most:
-                    beyond.append(code)
-            while self._newest and self._newest[0] <= now - MINUTE_S:
-                self._newest.popleft()
-            if limits.minute is not None:
-                if len(self._newest) >= limits.minute:
-                    beyond.append(ToolCode.MINUTE_LIMIT)
-                else:
-                    self._newest.append(now)
-        return next(iter(beyond), None)
+            for code, place in places.items():
+                self._counts[code, *place] += 1
+                if self._counts[code, *place] > self.limits.get(code, math.inf):
+                    beyond = beyond or code
+        return beyond
 
-    def _again(self, one: Invocation) -> ToolCode | None:
-        """Return LOOP_LIMIT for a call that its agent made too often, and for all after that."""
-        call, most = one.call, self._limits.same
-        place = ("same", call.agent, call.tool, one.args)
-        with self._lock:
-            self._counts[place] += 1
-            if most is not None and self._counts[place] >= most:
-                self._loops.add(call.agent)
-            return ToolCode.LOOP_LIMIT if call.agent in self._loops else None
-
-    def _run(self, spec: ToolSpec, reader: DeskReader, args: ToolArgs) -> ToolResult:
+    def _run(self, reader: DeskReader, one: Invocation) -> ToolResult:
         try:
-            given = spec.work(reader, args)
-            if isinstance(given, ToolError):
-                return ToolResult(ok=False, error=given)
+            given = one.spec.work(reader, one.given)
+            if isinstance(given, ToolResult):
+                return given
             result = ToolResult(ok=True, facts=tuple(given))
             to_json(result.model_dump())  # a number that is not finite is no fact
         except ConfigError as error:
-            return ToolResult(ok=False, error=ToolCode.NOT_FOUND.error(f"{capital(str(error))}."))
+            return refusal("NOT_FOUND", str(error))
         except StoreUnavailable:
-            return ToolResult(ok=False, error=ToolCode.UNREADABLE.error())
+            return refusal("UNREADABLE")
         except Exception as error:  # noqa: BLE001 - a tool's fault is an answer, too
             # what it says may hold a stranger's text
-            log.warning("the tool %s failed: %s", spec.name, type(error).__name__)
-            return ToolResult(ok=False, error=ToolCode.FAILED.error())
+            log.warning("the tool %s failed: %s", one.spec.name, type(error).__name__)
+            return refusal("FAILED")
         finally:
             self._slots.release()
         return result
 
     def _end(self, reader: DeskReader, one: Invocation) -> ToolResult:
         """Wait for a call's result within its time, and put it on record."""
-        result = one.result
-        if result is None:
-            work, left = one.work, max(0.0, one.until - self._clock())
-            if work is not None and wait([work], left).done:
-                result = work.result()
-                one.status = "ok" if result.ok else "error"
-            else:
-                one.ends("timeout", ToolCode.TIMEOUT.error())
-                result = one.result or ToolResult(ok=False)
-        if one.status == "ok":
+        wait([one.result], max(0.0, one.until - self.clock()))
+        result = one.result.result() if one.result.done() else refusal("TIMEOUT")
+        code = result.error.code if result.error else ""
+        if result.ok:
             self._cache[one.key] = result
-        return self._on_record(reader, one, result)
-
-    def _on_record(self, reader: DeskReader, one: Invocation, result: ToolResult) -> ToolResult:
-        """Append the row of a call; without one its result is NO_AUDIT."""
         row = {
+            **asdict(one.call),
             "run": self.run,
-            "agent": one.call.agent,
-            "turn": one.call.turn,
             "tool": one.call.tool[:LONGEST_ARGS],
             "args": one.args,
             "args_hash": hash_of(one.args),
-            "status": one.status,
-            "code": result.error.code if result.error else "",
-            "elapsed_ms": round((self._clock() - one.began) * 1000, 3),
+            "status": CODES[code]["status"] if code else "cached" if one.cached else "ok",
+            "code": code,
+            "elapsed_ms": round((self.clock() - one.began) * 1000, 3),
             "result_hash": hash_of(result.model_dump_json()),
             "facts": to_json([fact.model_dump() for fact in result.facts]),
             "as_of": iso(reader.as_of),
         }
         try:
-            audit_table.append_tool_call(self._audit, row)
+            append_tool_call(self.audit, row)
         except StoreUnavailable:
-            return ToolResult(ok=False, error=ToolCode.NO_AUDIT.error())
+            return refusal("NO_AUDIT")
         return result
 
 
@@ -287,42 +224,20 @@ def hash_of(text: str) -> str:
 
 def text_for_model(result: ToolResult, most: int = MODEL_BYTES) -> str:
     """Return a result as JSON of at most so many bytes; `left_out` counts the facts left out."""
-    facts = [fact.model_dump(exclude={"name"}) for fact in result.facts]
-    for shown in range(len(facts), -1, -1):
-        document: dict[str, Any] = {"ok": result.ok, "facts": facts[:shown]}
-        if result.error:
-            document["error"] = result.error.model_dump()
-        if shown < len(facts):
-            document["left_out"] = len(facts) - shown
-        text = to_json(document)
-        if len(text.encode()) <= most:
-            return text
-    return to_json({"ok": False, "facts": [], "left_out": len(facts)})
+    document = {"left_out": 0, **result.model_dump(exclude={"facts": {"__all__": {"name"}}})}
+    facts = document["facts"] = [*document["facts"]]
+    while len((text := to_json(document)).encode()) > most and facts:
+        facts.pop()
+        document["left_out"] += 1
+    return text
 
 
-def _check_stream(reader: DeskReader, args: ToolArgs) -> None:
-    """Raise ConfigError for a symbol or a timeframe that the desk has not."""
-    symbol, timeframe = getattr(args, "symbol", None), getattr(args, "timeframe", None)
-    if symbol is not None:
-        item = reader.instance(symbol)
-        if timeframe is not None and timeframe not in item.timeframes:
-            raise ConfigError(f"timeframes of {item.id}: {', '.join(item.timeframes)}")
-
-
-def _bars_hash(reader: DeskReader, args: ToolArgs) -> str:
-    """Return a hash of the newest bars that a tool can read by its arguments."""
-    symbol = getattr(args, "symbol", None)
-    items = reader.instances if symbol is None else (reader.instance(symbol),)
-    rows = [
-        bar_table.newest_bars(reader.database, item.id, name, as_of=reader.as_of, limit=1)
-        for item in items
-        for name in item.timeframes
-    ]
-    return hash_of(to_json(rows))
-
-
-def _places(spec: ToolSpec, error: ValidationError) -> str:
-    """Name the arguments that are wrong; a key that the tool does not know is not repeated."""
-    names = {str(one["loc"][0]) if one["loc"] else "" for one in error.errors(include_input=False)}
-    known = sorted(name for name in names if name in spec.args.model_fields)
-    return f"Look at {', '.join(known) or 'the names of the arguments'}."
+def _streams(reader: DeskReader, args: Any) -> list[tuple[str, str]]:
+    """Return the streams that a tool may read by its arguments; raises ConfigError for none."""
+    symbol, timeframe = (getattr(args, name, None) for name in ("symbol", "timeframe"))
+    items = [reader.instance(symbol)] if symbol else reader.instances
+    names = [(item.id, name) for item in items for name in item.timeframes]
+    streams = [one for one in names if timeframe in (None, one[1])]
+    if symbol and not streams:
+        raise ConfigError(f"timeframes of {symbol}: {', '.join(name for _, name in names)}")
+    return streams

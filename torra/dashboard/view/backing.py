@@ -28,8 +28,8 @@ from torra.store.trade import signals as signal_table
 
 if TYPE_CHECKING:
     from instance_database import Database
-    from torra.dashboard.view.desk_view import RunningDesk
     from torra.desk.event_stream import EventStream
+    from torra.desk.looking_desk import RunningDesk
     from torra.trading.kill_switch import KillSwitch
 
 
