@@ -27,7 +27,7 @@ from tests.faults.lives import DESKS, PAID, SEATS
 from tests.faults.order_pair import ALONE, Orders
 from tests.tries import Tries, until
 from tests.worlds import mt5_package
-from tests.worlds.desks import open_database
+from tests.worlds.desks import EUR, open_database
 from tests.worlds.mt5_package import SID, order
 from torra.config import DeskSettings
 from torra.failpoints import strike
@@ -290,7 +290,7 @@ def test_a_kill_at_any_moment_leaves_whole_rows_of_the_audit_of_tools(
 
         def life(run: str) -> None:
             with closing(open_home(tmp_path)) as audit, closing(open_reader(audit.path)) as db:
-                reader = DeskReader(tmp_path, db, DeskSettings(instances=()), {}, now, now)
+                reader = DeskReader(tmp_path, db, DeskSettings(instances=(EUR,)), {}, now, now)
                 asks = Executor(run, audit, limits={}, allowed=tools, tools=tools)
                 while True:
                     asks.call(reader, ToolCall("tool"))
