@@ -592,7 +592,7 @@ CREATE TRIGGER tool_calls_never_change BEFORE UPDATE ON tool_calls
     BEGIN SELECT RAISE(ABORT, 'the audit of tools is append-only'); END;
 CREATE TRIGGER tool_calls_go_oldest_first BEFORE DELETE ON tool_calls
     WHEN EXISTS (SELECT 1 FROM tool_calls WHERE number < old.number)
-    BEGIN SELECT RAISE(ABORT, 'the audit of tools loses its oldest rows alone'); END;
+    BEGIN SELECT RAISE(ABORT, 'the audit of tools is append-only: the oldest rows go first'); END;
 CREATE TRIGGER tool_calls_never_replaced BEFORE INSERT ON tool_calls
     WHEN EXISTS (
         SELECT 1 FROM tool_calls WHERE number = new.number OR (run = new.run AND seq = new.seq)
