@@ -27,7 +27,7 @@ from torra.tools.executor import (
     text_for_model,
 )
 
-SECRET = "password hunter2 in C:/private"
+SECRET = "Password hunter2 in C:/private"
 
 
 class Args(ToolArgs):
