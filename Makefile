@@ -101,9 +101,9 @@ house: $(VENV)/dev.stamp
 
 lock:
 	uv pip compile pyproject.toml --extra install --universal --generate-hashes --no-header --no-annotate --no-strip-extras -o requirements.txt
-	uv pip compile pyproject.toml --extra install --extra dev --extra chart --extra notices --extra memory --universal --generate-hashes --no-header --no-annotate --no-strip-extras -c requirements.txt -o requirements-dev.txt
+	uv pip compile pyproject.toml --extra install --extra dev --extra chart --extra notices --extra memory --extra mcp --universal --generate-hashes --no-header --no-annotate --no-strip-extras -c requirements.txt -o requirements-dev.txt
 	uv pip compile --group audit --universal --generate-hashes --no-header --no-annotate --no-strip-extras -c requirements-dev.txt -o requirements-audit.txt
-	uv pip compile pyproject.toml --extra install --extra dev --extra chart --extra notices --extra memory --extra local-llm --universal --generate-hashes --no-header --no-annotate --no-strip-extras -c requirements-dev.txt -o requirements-local-llm.txt
+	uv pip compile pyproject.toml --extra install --extra dev --extra chart --extra notices --extra memory --extra mcp --extra local-llm --universal --generate-hashes --no-header --no-annotate --no-strip-extras -c requirements-dev.txt -o requirements-local-llm.txt
 	uv pip compile --group bench --universal --generate-hashes --no-header --no-annotate --no-strip-extras -c requirements-dev.txt -o requirements-bench.txt
 
 clean:

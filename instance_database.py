@@ -91,6 +91,7 @@ __all__ = [
     "Database",
     "TickKey",
     "open_home",
+    "open_reader",
     "save_sentiment",
 ]
 
@@ -244,6 +245,14 @@ def open_home(home: Path, *, anew: bool = False) -> Database:
     except OSError as error:
         raise ConfigError(f"cannot write to {home}: {error.strerror}; set TORRA_HOME") from error
     return Database.open(home / DATABASE, now=System().real_now)
+
+
+def open_reader(path: Path) -> Database:
+    """Open an existing database for reading only: SQLite itself refuses every write.
+
+    Nothing is made or migrated. A write raises StoreBroken, and so does a file that is not there.
+    """
+    return Database(path, now=System().real_now, read_only=True)
 
 
 save_sentiment = Database.save_sentiment

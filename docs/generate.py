@@ -60,6 +60,8 @@ from torra.profiles.fields import EXACT, described, names_of
 from torra.profiles.idle import IDLE
 from torra.providers.prices import PriceList
 from torra.providers.vendors.table import AS_OF, Capability, vendors
+from torra.tools.contract import CODES
+from torra.tools.registry import TOOLS
 from torra.words.deny_reasons import deny_table, guard_table
 
 HEAD = """# Profiles
@@ -142,6 +144,8 @@ BY_HAND = ("<!-- by hand: begin -->\n", "<!-- by hand: end -->\n")
 
 SERIES_TABLE = ("<!-- series: begin -->\n", "<!-- series: end -->\n")
 FIGURES_TABLE = ("<!-- figures: begin -->\n", "<!-- figures: end -->\n")
+TOOLS_TABLE = ("<!-- tools: begin -->\n", "<!-- tools: end -->\n")
+CODES_TABLE = ("<!-- codes: begin -->\n", "<!-- codes: end -->\n")
 REFUSALS_TABLE = ("<!-- refusals: begin -->\n", "<!-- refusals: end -->\n")
 OWN_NAME = {"": "", "symbol": " (`.SYMBOL`)", "currency": " (`.EUR`)"}
 
@@ -342,6 +346,19 @@ def news_tables(page: str) -> str:
     return _between(page, REFUSALS_TABLE, head + rows)
 
 
+def tool_tables(page: str) -> str:
+    """Return docs/mcp.md with the tables of tools and of their codes written anew."""
+    tools = "".join(
+        f"| `{spec.name}` | {', '.join(spec.args.model_fields) or 'none'} | {spec.description} |\n"
+        for spec in TOOLS.values()
+    )
+    page = _between(page, TOOLS_TABLE, f"| tool | arguments | gives |\n|---|---|---|\n{tools}")
+    codes = "".join(
+        f"| `{code}` | {row['status']} | {row['meaning']} |\n" for code, row in CODES.items()
+    )
+    return _between(page, CODES_TABLE, f"| code | status | meaning |\n|---|---|---|\n{codes}")
+
+
 def _between(page: str, marks: tuple[str, str], text: str) -> str:
     begin, end = marks
     head, _, rest = page.partition(begin)
@@ -411,7 +428,7 @@ def write() -> None:
     (ROOT / "docs" / "profiles.md").write_text(render_profile_docs(), encoding="utf-8")
     (ROOT / "profiles" / "default.json").write_text(render_default_profile(), encoding="utf-8")
     (ROOT / "docs" / "deny_reasons.md").write_text(deny_table(), encoding="utf-8")
-    for name, tables in (("outside", outside_tables), ("news", news_tables)):
+    for name, tables in (("outside", outside_tables), ("news", news_tables), ("mcp", tool_tables)):
         page = ROOT / "docs" / f"{name}.md"
         page.write_text(tables(page.read_text("utf-8")), encoding="utf-8")
     (ROOT / "docs" / "guards.md").write_text(

@@ -432,8 +432,10 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
         "has not the rows that it was made with",
     ),
     "a-newer-schema": (
-        lambda path: rewritten(path, "UPDATE _sqlite_migrations SET name = 'schema_9'"),
-        "has schema_9, newer than this program's schema_1; update Torra",
+        lambda path: rewritten(
+            path, "UPDATE _sqlite_migrations SET name = 'schema_9' WHERE name = 'schema_1'"
+        ),
+        f"has schema_9, newer than this program's schema_{NEWEST}; update Torra",
     ),
     "of-before": (
         lambda path: rewritten(path, BEFORE["steps"]),

@@ -17,10 +17,11 @@ from tests.faults.planted_lessons import LESSONS
 from tests.faults.planted_storage import STORAGE
 from tests.faults.planted_swarm import SWARM
 from tests.faults.planted_texts import TEXTS
+from tests.faults.planted_tools import TOOLS
 from tests.faults.planted_trading import TRADING
 from tests.faults.planting import Fault, faults
 
 FAULTS: Final[tuple[Fault, ...]] = (
-    *faults(STORAGE, DEBATE, HOSTED, LESSONS, FIRM, SWARM, TRADING, TEXTS, DOORS),
+    *faults(STORAGE, DEBATE, HOSTED, LESSONS, FIRM, SWARM, TRADING, TEXTS, DOORS, TOOLS),
 )
 """In the order of the page."""

@@ -13,20 +13,28 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from functools import cache, partial
 from pathlib import Path
 
 import pytest
 
+from instance_database import open_home, open_reader
 from tests.conftest import Scale
 from tests.faults import kills, lives, mortal
 from tests.faults.job_pair import Jobs
 from tests.faults.lives import DESKS, PAID, SEATS
 from tests.faults.order_pair import ALONE, Orders
-from tests.tries import Tries
+from tests.tries import Tries, until
 from tests.worlds import mt5_package
+from tests.worlds.desks import EUR, open_database
 from tests.worlds.mt5_package import SID, order
+from torra.config import DeskSettings
 from torra.failpoints import strike
+from torra.store.tool_calls import tool_calls
+from torra.tools.contract import ToolArgs, ToolResult, ToolSpec, fact
+from torra.tools.desk_reader import DeskReader
+from torra.tools.executor import Executor, ToolCall, hash_of
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL"),
@@ -269,3 +277,34 @@ def test_a_killed_bridge_finds_what_it_sent_and_sends_nothing_again(
 
 def listing(counts: Counter[str]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items()))
+
+
+def test_a_kill_at_any_moment_leaves_whole_rows_of_the_audit_of_tools(
+    tmp_path: Path, scaled: Scale
+) -> None:
+    with closing(open_database(tmp_path)) as database:
+        facts = [fact(f"doc.{one}", 1.0, "one", "2021-01-01T00:00:00Z", "") for one in range(90)]
+        tools = {"tool": ToolSpec("tool", "", ToolArgs, lambda *_: facts)}
+        now = database.now()
+        dice = random.Random(0)
+
+        def life(run: str) -> None:
+            with closing(open_home(tmp_path)) as audit, closing(open_reader(audit.path)) as db:
+                reader = DeskReader(tmp_path, db, DeskSettings(instances=(EUR,)), {}, now, now)
+                asks = Executor(run, audit, limits={}, allowed=tools, tools=tools)
+                while True:
+                    asks.call(reader, ToolCall("tool"))
+
+        for number in range(scaled(150, least=5)):
+            run = f"run {number}"
+            process = kills.begin(partial(life, run))
+            until(lambda: tool_calls(database, run), 60.0)  # noqa: B023
+            time.sleep(dice.uniform(0.0, 0.2))
+            process.kill()
+            process.join()
+            rows = tool_calls(database, run)
+            assert [row["seq"] for row in rows] == [*range(1, len(rows) + 1)]
+            for row in rows:
+                result = ToolResult(ok=True, facts=json.loads(row["facts"]))
+                assert row["result_hash"] == hash_of(result.model_dump_json())
+        assert database.value("PRAGMA integrity_check") == "ok"

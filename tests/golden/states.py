@@ -44,10 +44,10 @@ from tests.worlds.channels import ENVIRONMENT, EUR, Realtime
 from tests.worlds.demo_view import ScriptedView
 from torra.config import Channel, DeskSettings, Profile, validate
 from torra.dashboard.app import create_app
-from torra.dashboard.view.backing import PageContext
+from torra.dashboard.view.backing import PageContext, context_of
 from torra.dashboard.view.desk_view import DatabaseView
-from torra.dashboard.view.looking_desk import look_at
 from torra.desk.event_stream import EventStream
+from torra.desk.looking_desk import look_at
 from torra.desk_lock import DeskLock
 from torra.exhibits import report, trade_file
 from torra.store import ledger as ledger_table
@@ -79,7 +79,7 @@ def demo(home: Path, end: ExitStack) -> Flask:
     named = (stored_days.BUDGET, stored_days.FULL, stored_days.LOOKS_ON, stored_days.ASKS)
     settings = {"instances": [one.model_dump(mode="json", exclude_defaults=True) for one in named]}
     (home / "desk.json").write_text(json.dumps(settings))
-    context = replace(look_at(home), environment={})
+    context = replace(context_of(look_at(home)), environment={})
     end.callback(context.database.close)
     lock = DeskLock(home)
     assert lock.acquire()

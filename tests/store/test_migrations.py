@@ -19,7 +19,7 @@ from instance_database import Database
 from tests.conftest import Scale
 from tests.worlds import legacy_database
 from tests.worlds.made_once import Made
-from tests.worlds.second_step import BEFORE, number_of, of_before, second_step
+from tests.worlds.second_step import BEFORE, LATER, number_of, of_before, second_step
 from tests.worlds.stores import NOON, PROFILE, Hand, count, open_database, save
 from torra.config import ROOT
 from torra.errors import ConfigError, SchemaMismatch
@@ -61,7 +61,7 @@ def backups(folder: Path) -> list[Path]:
 def test_a_fresh_database_has_everything_and_needs_no_backup(tmp_path: Path) -> None:
     database = Database.open(tmp_path / "torra.db", now=Hand())
     assert set(database.connection().table_names()) >= TABLES
-    assert migrations.schema(database.connection()) == migrations.NEWEST == 1
+    assert migrations.schema(database.connection()) == migrations.NEWEST
     assert backups(tmp_path) == []
 
 
@@ -156,7 +156,8 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     with second_step():
         open_database(tmp_path).close()
     before = (tmp_path / "torra.db").read_bytes()
-    with pytest.raises(SchemaMismatch, match=r"schema_2, newer than .* schema_1; update Torra, or"):
+    words = f"{LATER}, newer than .* schema_{migrations.NEWEST}; update Torra, or"
+    with pytest.raises(SchemaMismatch, match=words):
         open_database(tmp_path)
     assert (tmp_path / "torra.db").read_bytes() == before
 
@@ -186,10 +187,10 @@ def test_a_later_step_keeps_every_row_and_its_backup_is_the_file_before(tmp_path
         database = open_database(tmp_path)
         assert (count(database, "moods"), count(database, "chains")) == (51, 1)
         database.close()
-        assert number_of(path) == 2
+        assert number_of(path) == migrations.NEWEST
     assert legacy_database.read(path) == rows
     (backup,) = backups(tmp_path)
-    assert backup.name == "torra-1-20260213T120000Z.db"
+    assert backup.name == f"torra-{migrations.NEWEST}-20260213T120000Z.db"
     assert (legacy_database.read(backup), schema_of(backup)) == (rows, old)
 
 

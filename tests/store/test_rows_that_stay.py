@@ -16,9 +16,9 @@ import pytest
 from tests.worlds import stores
 
 TABLES = ("audit", "agent_standing", "series", "facts", "lesson_facts", "lesson_words", "spreads",
-          "flow")  # fmt: skip
+          "flow", "tool_calls")  # fmt: skip
 STAYS = r"append-only|stays? as"
-SETS = {"promoted": "0", "kind": "'trade'"}
+SETS = {"promoted": "0", "kind": "'trade'", "status": "'ok'"}
 """What the schema wants of some columns."""
 
 WAYS = {

@@ -25,8 +25,9 @@ from tests.worlds.demo_orders import build
 from torra.dashboard.app import create_app
 from torra.dashboard.doors.access import Access
 from torra.dashboard.doors.routes import by_name, every_route
+from torra.dashboard.view.backing import context_of
 from torra.dashboard.view.desk_view import DatabaseView
-from torra.dashboard.view.looking_desk import look_at
+from torra.desk.looking_desk import look_at
 
 OF_A_KIND = 3
 """Pages of one kind that are asked for while looking for addresses."""
@@ -54,7 +55,7 @@ def hosted_app(folder: Path, access: Access = ACCESS) -> Any:
         told = {"rsi": 61.2, "spread": 12.5}
         scorers.asked(overlay, scorers.bars(size), scores=scorers.L1, extra=told)
     overlay.close()
-    backing = look_at(folder / "home")
+    backing = context_of(look_at(folder / "home"))
     view = DatabaseView(backing.database, backing.settings, backing.desk)
     return create_app(view, access=access, backing=backing)
 

@@ -147,7 +147,8 @@ def open_database(home: Path) -> Iterator[Database]:
 @contextmanager
 def open_desk(home: Path) -> Iterator[PageContext]:
     """Lend a home as its pages see it; raises ConfigError for a broken desk.json."""
-    from torra.dashboard.view.looking_desk import context_of  # noqa: PLC0415
+    from torra.dashboard.view.backing import context_of  # noqa: PLC0415
+    from torra.desk.looking_desk import looking_desk  # noqa: PLC0415
 
     with open_database(home) as database:
-        yield context_of(home, database)
+        yield context_of(looking_desk(home, database))

@@ -36,11 +36,11 @@ from torra.config import home as default_home
 from torra.dashboard.doors.access import Access, asks_api, guard
 from torra.dashboard.doors.routes import by_name, every_route
 from torra.dashboard.settings.first_run import strip
-from torra.dashboard.view.backing import PageContext
+from torra.dashboard.view.backing import PageContext, context_of
 from torra.dashboard.view.commanding import wants_json
 from torra.dashboard.view.desk_view import DatabaseView, DeskView
-from torra.dashboard.view.looking_desk import look_at
 from torra.dashboard.view.rendering import EXTENSION, STATIC, PageState, page
+from torra.desk.looking_desk import look_at
 from torra.errors import ConfigError, StoreUnavailable
 from torra.home import HOSTED
 
@@ -142,7 +142,7 @@ class TorraOverlay:
         """Return view, backing and access: those handed in, else those of a home."""
         if self._desk_view is not None:
             return self._desk_view, self._backing, self._access or Access.made()
-        context = look_at(home)
+        context = context_of(look_at(home))
         access = self._access or Access.of_home(home)[0]
         view = DatabaseView(context.database, context.settings, context.desk)
         return view, self._backing or context, access

@@ -1,4 +1,4 @@
-"""Old texts go: calls, headlines, streams and rows of the ledger, a little at a time."""
+"""Old texts go: calls of models and of tools, headlines, streams, ledger rows, a few at a time."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torra.config import LONGEST_NEWS_HOURS
 from torra.store import ledger as ledger_table
 from torra.store import news as news_table
 from torra.store import streams as stream_table
+from torra.store import tool_calls as tool_table
 
 ROWS: Final = 200
 """Rows of one transaction: the longest that a tick waits to write."""
@@ -23,10 +24,14 @@ KEEP_NEWS: Final = timedelta(hours=LONGEST_NEWS_HOURS) + timedelta(days=2)
 """Younger headlines stay, however short texts are kept: a tick may still use them."""
 
 
+KEEP_TOOL_CALLS: Final = timedelta(days=30)
+"""How long the audit of tools is kept, however short or long texts are."""
+
+
 def prune(database: Database, clock: Clock, keep: timedelta, goes_on: Callable[[], bool]) -> int:
     """Remove what is older than `keep`, for SECONDS at most; raises StoreUnavailable.
 
-    Returns how many rows of calls, pictures, headlines and streams went.
+    Returns how many rows of calls, pictures, headlines, streams and tool calls went.
     """
     end, gone = clock.monotonic() + SECONDS, 0
     now = clock.real_now()
@@ -35,6 +40,7 @@ def prune(database: Database, clock: Clock, keep: timedelta, goes_on: Callable[[
         rows = database.prune(before, limit=ROWS)
         rows += news_table.prune_news(database, news, limit=ROWS)
         rows += stream_table.prune_streams(database, before, limit=ROWS)
+        rows += tool_table.prune_tool_calls(database, now - KEEP_TOOL_CALLS, limit=ROWS)
         gone += rows
         if not rows:
             ledger_table.prune_ledger(database, before)

@@ -143,9 +143,15 @@ class Store:
     """One SQLite file as several threads see it."""
 
     def __init__(
-        self, path: Path, *, now: Callable[[], datetime], busy_seconds: float = BUSY_SECONDS
+        self,
+        path: Path,
+        *,
+        now: Callable[[], datetime],
+        busy_seconds: float = BUSY_SECONDS,
+        read_only: bool = False,
     ) -> None:
         self.path = path
+        self._read_only = read_only
         self._log_path = path.with_name(f"{path.name}-wal")
         self.now = now
         self._busy_seconds = busy_seconds
@@ -324,7 +330,12 @@ class Store:
                 self._open.pop(thread).db.close()
         self._refuse_moved()
         try:
-            connection = ThreadConnection(self, connect(self.path, self._busy_seconds))
+            connection = ThreadConnection(
+                self,
+                connect_reader(self.path)
+                if self._read_only
+                else connect(self.path, self._busy_seconds),
+            )
         except sqlite3.DatabaseError as error:
             refuse(self.path, error)
             raise
@@ -474,7 +485,9 @@ def connect_reader(path: Path, *, still: bool = False) -> sqlite_utils.Database:
     `still` promises that nobody writes to it; such a file opens on a read-only volume too.
     """
     place = f"{uri_of(path.absolute())}?mode=ro{'&immutable=1' if still else ''}"
-    return _plain(place, BUSY_SECONDS, uri=True)
+    db = _plain(place, BUSY_SECONDS, uri=True)
+    db.execute("PRAGMA query_only = ON")
+    return db
 
 
 def uri_of(path: PurePath) -> str:

@@ -1,7 +1,8 @@
 """The schema of a desk's database, top to bottom: its tables, indexes and triggers as SQL.
 
-It is the step `schema_1` of torra.store.migrations; a change is a later step there. sqlite-utils'
-`create` knows neither WITHOUT ROWID nor CHECK. Times are texts as torra.clock.iso writes them.
+SCHEMA is the step `schema_1` of torra.store.migrations; each later step has a text of its own.
+sqlite-utils' `create` knows neither WITHOUT ROWID nor CHECK. Times are texts as torra.clock.iso
+writes them.
 """
 
 from typing import Final
@@ -572,4 +573,29 @@ CREATE INDEX jobs_state ON jobs (state, id);
 CREATE INDEX jobs_revision ON jobs (revision);
 CREATE UNIQUE INDEX jobs_alike ON jobs (key)
     WHERE state = 'queued' OR state = 'running' OR state = 'retrying';
+"""
+
+TOOL_CALLS: Final = """
+-- What was read through tools, by whom and with which result (torra.store.tool_calls). Rows are
+-- never changed, and only the oldest may go.
+CREATE TABLE tool_calls (
+    number INTEGER PRIMARY KEY,
+    at TEXT NOT NULL, run TEXT NOT NULL, seq INTEGER NOT NULL,
+    agent TEXT NOT NULL, turn INTEGER NOT NULL,
+    tool TEXT NOT NULL, args TEXT NOT NULL, args_hash TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('ok', 'cached', 'error', 'refused', 'timeout')),
+    code TEXT NOT NULL, elapsed_ms REAL NOT NULL,
+    result_hash TEXT NOT NULL, facts TEXT NOT NULL, as_of TEXT NOT NULL,
+    UNIQUE (run, seq)
+);
+CREATE TRIGGER tool_calls_never_change BEFORE UPDATE ON tool_calls
+    BEGIN SELECT RAISE(ABORT, 'the audit of tools is append-only'); END;
+CREATE TRIGGER tool_calls_go_oldest_first BEFORE DELETE ON tool_calls
+    WHEN EXISTS (SELECT 1 FROM tool_calls WHERE number < old.number)
+    BEGIN SELECT RAISE(ABORT, 'the audit of tools is append-only: the oldest rows go first'); END;
+CREATE TRIGGER tool_calls_never_replaced BEFORE INSERT ON tool_calls
+    WHEN EXISTS (
+        SELECT 1 FROM tool_calls WHERE number = new.number OR (run = new.run AND seq = new.seq)
+    )
+    BEGIN SELECT RAISE(ABORT, 'the audit of tools is append-only'); END;
 """

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Final
 
 from torra.clock import duration, parse
@@ -86,6 +87,17 @@ def tick_summaries(store: Store, instance: str, timeframe: str, limit: int) -> l
     scores and source_type; action and reason are None for a tick without a journal.
     """
     return store.rows(TICKS, instance, timeframe, limit)
+
+
+def newest_keys(
+    store: Store, instance: str, timeframe: str, as_of: datetime, limit: int
+) -> list[str]:
+    """Return the keys of the newest ticks of a stream that closed by a moment, newest first."""
+    return store.column(
+        "SELECT torra_key FROM chains WHERE instance = ? AND timeframe = ? AND close_time <= ? "
+        "ORDER BY close_time DESC LIMIT ?",
+        instance, timeframe, as_of, limit,
+    )  # fmt: skip
 
 
 def words_of(store: Store, torra_keys: Collection[str], names: Sequence[str]) -> dict[str, RowDict]:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from instance_database import Database, open_reader
 from torra.config import DeskSettings, Instance, Profile
-
-if TYPE_CHECKING:
-    from instance_database import Database
+from torra.desk.looking_desk import RunningDesk, look_at
+from torra.errors import ConfigError
+from torra.home import DATABASE
+from torra.store import hosted as hosted_table
+from torra.tick.tick_record import Damaged, TickRecord, load
 
 
 @dataclass(frozen=True)
 class DeskReader:
     """A desk at `as_of`, UTC: nothing later is visible to what reads through it.
 
-    `profiles` has the profile that was applied last, by instance.
+    `profiles` has the profile that was applied last, by instance. `now` is real time: the ledger of
+    models is kept by it.
     """
 
     home: Path
@@ -26,8 +31,46 @@ class DeskReader:
     settings: DeskSettings
     profiles: Mapping[str, Profile]
     as_of: datetime
+    now: datetime
+
+    @classmethod
+    def of_desk(
+        cls, home: Path, settings: DeskSettings, desk: RunningDesk, database: Database
+    ) -> DeskReader:
+        """Return a desk as it stands now; `database` is one that cannot write."""
+        profiles = {name: setup.profile for name, setup in desk.setups.items()}
+        as_of, now = desk.clock.now(), desk.clock.real_now()
+        moments = (moment.replace(microsecond=0) for moment in (as_of, now))
+        return cls(home, database, settings, profiles, *moments)
 
     @property
     def instances(self) -> tuple[Instance, ...]:
         """The instances of the desk, without the hosted ones."""
         return self.settings.instances
+
+    def instance(self, name: str) -> Instance:
+        """Return an instance by its name or symbol, of the desk or hosted; raises ConfigError."""
+        every = [*self.instances, *hosted_table.hosted_instances(self.database)]
+        for item in every:
+            if name in (item.id, item.symbol):
+                return item
+        known = ", ".join(item.id for item in every)
+        raise ConfigError(f"known symbols: {known or 'none'}")
+
+    def tick(self, torra_key: str) -> TickRecord | None:
+        """Return the record of a stored tick; None without one, or where it cannot be read."""
+        stored = self.database.tick_without_calls(torra_key)
+        record = None if stored is None else load(torra_key, stored)
+        return None if isinstance(record, Damaged) else record
+
+
+@contextmanager
+def reading(home: Path) -> Iterator[tuple[Callable[[], DeskReader], Database]]:
+    """Open a home, whether or not its desk runs; raises ConfigError.
+
+    The first value returns its desk as it stands then, read on a second connection that cannot
+    write. The second one is the desk's own database, for the audit alone.
+    """
+    desk = look_at(home)
+    with closing(desk.database), closing(open_reader(home / DATABASE)) as evidence:
+        yield partial(DeskReader.of_desk, home, desk.settings, desk, evidence), desk.database

@@ -34,7 +34,7 @@ from torra.words.badge import Badge
 from torra.words.orders import OUTCOMES
 
 if TYPE_CHECKING:
-    from torra.dashboard.view.desk_view import RunningSetup
+    from torra.desk.looking_desk import RunningSetup
 
 SHOWN: Final = 20
 MOST: Final = 200

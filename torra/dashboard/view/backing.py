@@ -2,7 +2,7 @@
 
 Pages that show more than the view returns (signals, cost, profiles, health), and commands that
 change something, take them from here. `desk` is the desk that runs in this process, or in a host
-without one a desk that only looks (torra.dashboard.view.looking_desk). `adopt` hands a changed
+without one a desk that only looks (torra.desk.looking_desk). `adopt` hands a changed
 profile to the running desk. It is None if no desk runs here; then the desk's own process sees the
 change at its next start. `kill_switch` is the one that a desk in this process asks before anything
 goes out, so that a halt from a page holds in its memory too. A dashboard over a scripted view has
@@ -28,8 +28,8 @@ from torra.store.trade import signals as signal_table
 
 if TYPE_CHECKING:
     from instance_database import Database
-    from torra.dashboard.view.desk_view import RunningDesk
     from torra.desk.event_stream import EventStream
+    from torra.desk.looking_desk import LookingDesk, RunningDesk
     from torra.trading.kill_switch import KillSwitch
 
 
@@ -97,3 +97,8 @@ class PageContext:
     @cached_property
     def _trades(self) -> MoneyBook:
         return MoneyBook(self.database, self.settings.paper_currency)
+
+
+def context_of(desk: LookingDesk) -> PageContext:
+    """Return a desk that only looks as pages and commands read it."""
+    return PageContext(desk.home, desk.database, desk.settings, desk)

@@ -35,6 +35,7 @@ from torra.dashboard.view.desk_values import (
 from torra.dashboard.view.hosted_streams import HostedStreams
 from torra.dashboard.view.kept import LruCache
 from torra.dashboard.view.stream_reading import Json, StreamReading
+from torra.desk.looking_desk import RunningDesk
 from torra.desk.models import call_words
 from torra.errors import ConfigError
 from torra.money.book import known_currencies
@@ -99,39 +100,6 @@ class DeskView(Protocol):
         items that are stored, strangers' words. A skipped tick has only its key and "skipped"
         {reason, detail}.
         """
-        ...
-
-
-class RunningSetup(Protocol):
-    """An instance as the desk runs it."""
-
-    @property
-    def instance(self) -> Instance:
-        """The instance of desk.json."""
-        ...
-
-    @property
-    def profile(self) -> Profile:
-        """The profile that it runs with, which may be changed while it runs."""
-        ...
-
-
-class RunningDesk(Protocol):
-    """The parts of the desk in this process that the view reads (torra.desk.schedule.Desk)."""
-
-    @property
-    def clock(self) -> clocks.Clock:
-        """The desk's clock; a start goes on with another one."""
-        ...
-
-    @property
-    def setups(self) -> Mapping[str, RunningSetup]:
-        """The instances by their names."""
-        ...
-
-    @property
-    def active(self) -> bool:
-        """Whether a desk works: that of this process, or, for one that looks, any."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""A desk that only looks: the source of the pages in a host's process, where no desk runs.
+"""A desk that only looks: for pages in a host's process and for tools, where no desk runs.
 
 It reads from a home what the desk's own process stored: the profiles that it runs with, its signs
 of life, and its clock. It starts nothing and claims nothing, and writes only what a
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from torra.clock import SAMPLE_RATE, Clock, Scaled, Simulated, System, parse
 from torra.config import (
@@ -23,7 +23,6 @@ from torra.config import (
     load_desk,
     load_profile,
 )
-from torra.dashboard.view.backing import PageContext
 from torra.errors import ConfigError
 from torra.home import HOSTED, has_database
 from torra.store import hosted as hosted_table
@@ -36,6 +35,39 @@ PROFILE_SECONDS: Final = 5.0
 """Seconds for which the profiles that were read are used before they are read again."""
 
 
+class RunningSetup(Protocol):
+    """An instance as the desk runs it."""
+
+    @property
+    def instance(self) -> Instance:
+        """The instance of desk.json."""
+        ...
+
+    @property
+    def profile(self) -> Profile:
+        """The profile that it runs with, which may be changed while it runs."""
+        ...
+
+
+class RunningDesk(Protocol):
+    """The parts of a desk that pages and tools read (torra.desk.schedule.Desk, or LookingDesk)."""
+
+    @property
+    def clock(self) -> Clock:
+        """The desk's clock; a start goes on with another one."""
+        ...
+
+    @property
+    def setups(self) -> Mapping[str, RunningSetup]:
+        """The instances by their names."""
+        ...
+
+    @property
+    def active(self) -> bool:
+        """Whether a desk works: that of this process, or, for one that looks, any."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ReadOnlyDesk:
     """An instance as a looking desk knows it."""
@@ -45,12 +77,12 @@ class ReadOnlyDesk:
 
 
 class LookingDesk:
-    """The RunningDesk of the pages (view.desk_view) in a process that runs no desk."""
+    """The RunningDesk of a process that runs no desk."""
 
     def __init__(self, home: Path, settings: DeskSettings, database: Database) -> None:
-        self._home = home
-        self._settings = settings
-        self._database = database
+        self.home = home
+        self.settings = settings
+        self.database = database
         self._sample = any(item.feed == "sample" for item in settings.instances)
         self._system = System()
         self._read: tuple[float, Mapping[str, ReadOnlyDesk]] | None = None
@@ -58,7 +90,7 @@ class LookingDesk:
     @property
     def active(self) -> bool:
         """Whether some desk works on the home now."""
-        return self._database.desk_runs()
+        return self.database.desk_runs()
 
     @property
     def clock(self) -> Clock:
@@ -66,7 +98,7 @@ class LookingDesk:
         # only the sample has a clock of its own; every other desk lives in real time
         if not self._sample:
             return self._system
-        stood, run = self._database.desk_time(), claim_table.desk_run(self._database)
+        stood, run = self.database.desk_time(), claim_table.desk_run(self.database)
         if stood is None:
             return self._system
         if run is None or run["desk_time"] is None or not self.active:
@@ -81,8 +113,7 @@ class LookingDesk:
         now = self._system.monotonic()
         if self._read is None or now - self._read[0] > PROFILE_SECONDS:
             setups = {
-                item.id: ReadOnlyDesk(item, self._profile(item))
-                for item in self._settings.instances
+                item.id: ReadOnlyDesk(item, self._profile(item)) for item in self.settings.instances
             }
             self._read = (now, setups)
         return self._read[1]
@@ -90,12 +121,12 @@ class LookingDesk:
     def _profile(self, instance: Instance) -> Profile:
         if not self.active:
             with suppress(ConfigError):  # a broken file: what ran last
-                return load_profile(instance.profile, self._home)
-        applied = claim_table.applied_profile(self._database, instance.id)
+                return load_profile(instance.profile, self.home)
+        applied = claim_table.applied_profile(self.database, instance.id)
         if applied is not None:
             with suppress(ValueError):  # applied by another version: the file is the truth
                 return Profile.model_validate_json(applied["profile"])
-        return load_profile(instance.profile, self._home)
+        return load_profile(instance.profile, self.home)
 
 
 class _Stopped(Simulated):
@@ -104,7 +135,7 @@ class _Stopped(Simulated):
     accelerated = True
 
 
-def look_at(home: Path) -> PageContext:
+def look_at(home: Path) -> LookingDesk:
     """Open a home to look at it; raises ConfigError when no desk has run there yet.
 
     The database is brought up to date as at any start. That of an overlay of this process is made
@@ -118,11 +149,11 @@ def look_at(home: Path) -> PageContext:
             "with `torra run`, or name its home with TORRA_AGENTS_HOME or TORRA_HOME"
         )
     load_desk(home)  # before a database is opened
-    return context_of(home, open_home(home))
+    return looking_desk(home, open_home(home))
 
 
-def context_of(home: Path, database: Database) -> PageContext:
-    """Return a home as pages and commands read it, by its open database; raises ConfigError.
+def looking_desk(home: Path, database: Database) -> LookingDesk:
+    """Return the desk of a home by its open database; raises ConfigError.
 
     A home that has never had a desk.json shows hosted streams alone.
     """
@@ -134,4 +165,4 @@ def context_of(home: Path, database: Database) -> PageContext:
     ):
         # Without a desk.json a desk would be the demo's, and none has run here.
         settings = settings.model_copy(update={"instances": ()})
-    return PageContext(home, database, settings, LookingDesk(home, settings, database))
+    return LookingDesk(home, settings, database)

@@ -1,0 +1,106 @@
+"""Tools that read the desk's books: exposure, results, trades, effect of the agents, cost, radar.
+
+The figures are those of the pages. Accounts are numbered: a broker's account number is no fact, and
+neither is a person's note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any, Final
+
+from torra.clock import iso
+from torra.desk import costs as cost_report
+from torra.money.book import Money, MoneyBook
+from torra.money.open_positions import spec_of
+from torra.replay.changed import listing
+from torra.store import bars as bar_table
+from torra.store import radar_runs
+from torra.store.journal import json_object
+from torra.store.trade import signals as signal_table
+from torra.tools.contract import Fact, Given, code_of, facts_of, refusal
+from torra.tools.desk_reader import DeskReader
+from torra.verdict.risk_engine import Position
+from torra.verdict.trade_outcome import value_at, value_at_bid
+
+BOOKS: Final = "books"
+RADAR: Final = "radar"
+BUCKETS: Final = ("act", "exit_radar", "watch")
+
+
+def _money(reader: DeskReader) -> Money:
+    setups = [(item, reader.profiles[item.id]) for item in reader.instances]
+    book = MoneyBook(reader.database, reader.settings.paper_currency)
+    return book.money(setups, reader.as_of, tags=False)
+
+
+def exposure(reader: DeskReader, _: Any) -> Iterator[Fact]:
+    """Yield accounts, positions, and the loss of the day."""
+    money, as_of = _money(reader), iso(reader.as_of)
+    for n, account in enumerate(money.accounts):
+        yield from facts_of("account", account, f"book.{n}.", as_of, BOOKS, n=n)
+    for one in reader.database.positions():
+        values = _values(reader, one)
+        yield from facts_of("position", values, f"book.{one.instance}.", as_of, BOOKS)
+    yield from facts_of("day", money, "book.", as_of, BOOKS)
+    for cap in money.caps:
+        yield from facts_of("cap", cap, f"book.{cap.profile}.", as_of, BOOKS)
+
+
+def _values(reader: DeskReader, one: Position) -> dict[str, Any]:
+    """Return a position, with its R now and at its stop where its terms are known."""
+    profile = reader.profiles.get(one.instance)
+    spec = spec_of(profile, one.symbol) if profile else None
+    values = asdict(one)
+    if spec is not None:
+        names = reader.instance(one.instance).timeframes
+        price = bar_table.newest_close(reader.database, one.instance, names, reader.as_of)
+        values["stop_r"] = value_at(one, one.stop, spec).r
+        values["r"] = None if price is None else value_at_bid(one, price, spec).r
+    return values
+
+
+def money(reader: DeskReader, _: Any) -> Iterator[Fact]:
+    """Yield the results of each account."""
+    for n, account in enumerate(_money(reader).accounts):
+        yield from facts_of("results", account, f"money.{n}.", iso(reader.as_of), BOOKS, n=n)
+
+
+def trades(reader: DeskReader, args: Any) -> Iterator[Fact]:
+    """Yield the result of each trade."""
+    name = args.symbol and reader.instance(args.symbol).id
+    for row in signal_table.closed_trades(reader.database, name, args.limit, as_of=reader.as_of):
+        prefix, reason = f"money.trade.{row.sid}", code_of(row.close_reason)
+        yield from facts_of("trade", row, prefix, str(row.closed_at), BOOKS, reason=reason)
+
+
+def changed_by_agents(reader: DeskReader, args: Any) -> Iterator[Fact]:
+    """Yield how often agents changed a verdict, and what the newest changes came to."""
+    name = args.symbol and reader.instance(args.symbol).id
+    page = listing.listed(reader.database, reader.settings, instance=name, limit=args.limit)
+    yield from facts_of("effect", page, "changed.", iso(reader.as_of), BOOKS)
+    for one in page.ticks:
+        yield from facts_of("change", one, f"changed.{one.key}/", one.close_time, BOOKS)
+
+
+def costs(reader: DeskReader, _: Any) -> Iterator[Fact]:
+    """Yield the cost of models, and how each profile stands against its ceiling."""
+    names, as_of = [item.profile for item in reader.instances], iso(reader.as_of)
+    report = cost_report.report(reader.home, reader.database, names, reader.now)
+    yield from facts_of("cost", report, "cost.", as_of, BOOKS)
+    for row in report["profiles"]:
+        yield from facts_of("profile", row, f"cost.{row['profile']}.", as_of, BOOKS)
+
+
+def latest_radar(reader: DeskReader, _: Any) -> Given:
+    """Return the rows of the newest scan, and how many there are of each bucket."""
+    stored = radar_runs.newest_run(reader.database)
+    if stored is None:
+        return refusal("NO_RUN")
+    run = json_object(stored["document"])
+    facts = [*facts_of("radar", run["coverage"], "radar.", run["as_of"], RADAR)]
+    for row in (row for bucket in BUCKETS for row in run[bucket]):
+        prefix = f"radar.{row['bucket']}.{row['stream']}"
+        facts += facts_of("radar_row", row, prefix, row["as_of"], RADAR)
+    return facts
