@@ -13,7 +13,8 @@ import pytest
 from tests.worlds import demo_orders
 from tests.worlds.hands import torra
 from torra.clock import System
-from torra.dashboard.view.looking_desk import look_at
+from torra.dashboard.view.backing import context_of
+from torra.desk.looking_desk import look_at
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def api(home: Path) -> Iterator[Any]:
-    looked = look_at(home)
+    looked = context_of(look_at(home))
     yield demo_orders.open_pages(looked, "admin").test_client()
     looked.database.close()
 

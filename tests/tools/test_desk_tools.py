@@ -121,7 +121,7 @@ def test_the_figures_are_those_of_the_record_and_the_pages(world: World) -> None
     changed = facts(world, "changed_by_agents")
     assert (changed["changed.verdicts"], changed["changed.ticks"]) == (page.verdicts, page.of)
     assert len(changed) == 2 + 6 * len(page.ticks)
-    report = cost_report.report(world.home, world.audit, ["default"], reader.now)
+    report = cost_report.report(world.home, world.audit, reader.setups, reader.now)
     assert facts(world, "costs")["cost.today"] == report["today"]["usd"]
 
 
@@ -164,13 +164,13 @@ def test_a_reader_makes_no_database(tmp_path: Path) -> None:
 
 def test_a_home_gives_its_desk_as_it_stands(world: World) -> None:
     with reading(world.home) as (read, audit):
-        settings, database, desk = look_at(world.home)
-        other = DeskReader.of_desk(world.home, settings, desk, database)
+        desk = look_at(world.home)
+        other = DeskReader.of_desk(world.home, desk.settings, desk, desk.database)
         assert read().profiles == other.profiles and read().instance("BTCUSD").id == "BTCUSD"
         with pytest.raises(StoreBroken, match="readonly"):
             read().database.change("DELETE FROM ticks")
         assert audit.change("DELETE FROM veto_stretches") == 0
-        database.close()
+        desk.database.close()
 
 
 def test_runs_again_from_audit_and_evidence_give_equal_hashes(world: World, scaled: Scale) -> None:

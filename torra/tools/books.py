@@ -30,9 +30,8 @@ BUCKETS: Final = ("act", "exit_radar", "watch")
 
 
 def _money(reader: DeskReader) -> Money:
-    setups = [(item, reader.profiles[item.id]) for item in reader.instances]
     book = MoneyBook(reader.database, reader.settings.paper_currency)
-    return book.money(setups, reader.as_of, tags=False)
+    return book.money(reader.setups, reader.as_of, tags=False)
 
 
 def exposure(reader: DeskReader, _: Any) -> Iterator[Fact]:
@@ -86,8 +85,8 @@ def changed_by_agents(reader: DeskReader, args: Any) -> Iterator[Fact]:
 
 def costs(reader: DeskReader, _: Any) -> Iterator[Fact]:
     """Yield the cost of models, and how each profile stands against its ceiling."""
-    names, as_of = [item.profile for item in reader.instances], iso(reader.as_of)
-    report = cost_report.report(reader.home, reader.database, names, reader.now)
+    as_of = iso(reader.as_of)
+    report = cost_report.report(reader.home, reader.database, reader.setups, reader.now)
     yield from facts_of("cost", report, "cost.", as_of, BOOKS)
     for row in report["profiles"]:
         yield from facts_of("profile", row, f"cost.{row['profile']}.", as_of, BOOKS)

@@ -48,6 +48,11 @@ class DeskReader:
         """The instances of the desk, without the hosted ones."""
         return self.settings.instances
 
+    @property
+    def setups(self) -> list[tuple[Instance, Profile]]:
+        """The instances with the profiles that they run with."""
+        return [(item, self.profiles[item.id]) for item in self.instances]
+
     def instance(self, name: str) -> Instance:
         """Return an instance by its name or symbol, of the desk or hosted; raises ConfigError."""
         every = [*self.instances, *hosted_table.hosted_instances(self.database)]
