@@ -14,7 +14,7 @@ from instance_database import Database
 from tests.worlds.hands import torra
 from tests.worlds.homes import desk_file, profile_file
 from torra.clock import System, iso, parse
-from torra.dashboard.view import looking_desk
+from torra.desk import looking_desk
 from torra.store import ledger as ledger_table
 from torra.store.ledger import Booking, Settlement
 
