@@ -17,7 +17,7 @@ from torra.clock import Scaled, Simulated, System, parse
 from torra.config import DeskSettings, Instance, Profile, Thresholds
 from torra.dashboard.trade.order import DeskOrder, Terms
 from torra.dashboard.view.backing import PageContext
-from torra.dashboard.view.looking_desk import LookingDesk
+from torra.desk.looking_desk import LookingDesk
 from torra.desk_lock import DeskLock
 from torra.store import ticks as claim_table
 from torra.store.trade import proposals_and_alarms as execution_table

@@ -45,8 +45,8 @@ from torra.config import Channel, DeskSettings, Profile, validate
 from torra.dashboard.app import create_app
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
-from torra.dashboard.view.looking_desk import look_at
 from torra.desk.event_stream import EventStream
+from torra.desk.looking_desk import look_at
 from torra.desk_lock import DeskLock
 from torra.exhibits import report, trade_file
 from torra.store import ledger as ledger_table

@@ -127,7 +127,7 @@ def test_the_same_app_shows_its_debates(tmp_path: Path, monkeypatch: pytest.Monk
     hosted: dict[Path, None] = {}
     monkeypatch.setattr("torra.overlay.overlay.HOSTED", hosted)
     monkeypatch.setattr("torra.dashboard.app.HOSTED", hosted)
-    monkeypatch.setattr("torra.dashboard.view.looking_desk.HOSTED", hosted)
+    monkeypatch.setattr("torra.desk.looking_desk.HOSTED", hosted)
     home = tmp_path / "scorer"
     bring_bars(home, 300)
     after = program("after", home, monkeypatch, "default")

@@ -29,7 +29,7 @@ def homes(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[Path, None]]:
     found: dict[Path, None] = {}
     for module in ("torra.overlay.overlay", "torra.dashboard.app"):
         monkeypatch.setattr(f"{module}.HOSTED", found)
-    monkeypatch.setattr("torra.dashboard.view.looking_desk.HOSTED", found)
+    monkeypatch.setattr("torra.desk.looking_desk.HOSTED", found)
     monkeypatch.delenv("TORRA_HOME", raising=False)
     return iter([found])
 

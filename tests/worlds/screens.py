@@ -27,7 +27,7 @@ from torra.dashboard.doors.access import Access
 from torra.dashboard.doors.routes import by_name, every_route
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
-from torra.dashboard.view.looking_desk import look_at
+from torra.desk.looking_desk import look_at
 
 OF_A_KIND = 3
 """Pages of one kind that are asked for while looking for addresses."""

@@ -96,7 +96,7 @@ def jobs(home: Path, /, job: int | None) -> CommandAnswer:
 @answering
 def results(home: Path, /) -> CommandAnswer:
     """Show what the desk's trades won and lost: today, by symbol, side, reason and day."""
-    from torra.dashboard.view.looking_desk import look_at  # noqa: PLC0415
+    from torra.desk.looking_desk import look_at  # noqa: PLC0415
     from torra.exhibits import money as words  # noqa: PLC0415
     from torra.money import book  # noqa: PLC0415
 

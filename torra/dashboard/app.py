@@ -39,8 +39,8 @@ from torra.dashboard.settings.first_run import strip
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.commanding import wants_json
 from torra.dashboard.view.desk_view import DatabaseView, DeskView
-from torra.dashboard.view.looking_desk import look_at
 from torra.dashboard.view.rendering import EXTENSION, STATIC, PageState, page
+from torra.desk.looking_desk import look_at
 from torra.errors import ConfigError, StoreUnavailable
 from torra.home import HOSTED
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 from instance_database import Database
 from torra.clock import System
 from torra.errors import StoreUnavailable
-from torra.jobs.kinds import ATTEMPTS, THE_DESK, JobKind, parameters_of
+from torra.jobs.kinds import ATTEMPTS, JobKind, parameters_of
 from torra.jobs.process import Bounds, ChildMessage, JobProcess
 from torra.services import Service
 from torra.store import jobs as job_table
@@ -187,7 +187,11 @@ class Worker(Service):
             if now >= self._due.setdefault(row["id"], now + self._retry_seconds)
         ]
         waiting += job_table.jobs_in(self._database, "queued")
-        return min(waiting, key=lambda row: (row["asked_by"] == THE_DESK, row["id"]), default=None)
+        return min(
+            waiting,
+            key=lambda row: (row["asked_by"] == job_table.THE_DESK, row["id"]),
+            default=None,
+        )
 
     def _look(self, run: _Run) -> None:
         """Look after the job that runs."""

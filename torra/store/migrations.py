@@ -7,7 +7,7 @@ columns that Torra does not know stay as they are, and two columns are added. It
 torra_key: they stay readable and belong to no chain.
 
 sqlite-utils runs the steps and remembers them in the file; `PRAGMA user_version` is the host's, and
-is neither read nor written. A later change is a further step here, `schema_2`, with NEWEST 2.
+is neither read nor written. A later change is a further step here, with the next NEWEST.
 
 A trigger that somebody put into the file, or a changed table, works inside every transaction of the
 desk, behind all checks: it can make 2.00 lots of 0.02. So `structure` compares a file, name by name
@@ -37,7 +37,7 @@ from sqlite_utils import Migrations
 from torra.errors import ConfigError, SchemaMismatch
 from torra.home import BACKUP_FOLDER
 from torra.store.connection import copy, stamp
-from torra.store.schema import SCHEMA
+from torra.store.schema import RADAR_RUNS, SCHEMA
 
 LEGACY_COLUMNS: Final = (
     "id",
@@ -57,7 +57,7 @@ LEGACY_COLUMNS: Final = (
 
 ADDED_COLUMNS: Final = {"agent_deliberation": str, "torra_key": str}
 
-NEWEST: Final = 1
+NEWEST: Final = 2
 """The number of the present schema: that of the last step."""
 
 BEFORE: Final = "Torra 0.1.0 before 2026-11-29"
@@ -107,6 +107,12 @@ def _schema_1(db: sqlite_utils.Database) -> None:
         _add_to_sentiment(db)
     # One by one: a script as a whole would commit, or be looked through letter by letter.
     for statement in STATEMENT.split(SCHEMA):
+        db.execute(statement)
+
+
+@steps(name="schema_2")
+def _schema_2(db: sqlite_utils.Database) -> None:
+    for statement in STATEMENT.split(RADAR_RUNS):
         db.execute(statement)
 
 

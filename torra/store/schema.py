@@ -1,7 +1,8 @@
 """The schema of a desk's database, top to bottom: its tables, indexes and triggers as SQL.
 
-It is the step `schema_1` of torra.store.migrations; a change is a later step there. sqlite-utils'
-`create` knows neither WITHOUT ROWID nor CHECK. Times are texts as torra.clock.iso writes them.
+SCHEMA is the step `schema_1` of torra.store.migrations; a change is a later step there, with a text
+of its own here. sqlite-utils' `create` knows neither WITHOUT ROWID nor CHECK. Times are texts as
+torra.clock.iso writes them.
 """
 
 from typing import Final
@@ -572,4 +573,16 @@ CREATE INDEX jobs_state ON jobs (state, id);
 CREATE INDEX jobs_revision ON jobs (revision);
 CREATE UNIQUE INDEX jobs_alike ON jobs (key)
     WHERE state = 'queued' OR state = 'running' OR state = 'retrying';
+"""
+
+RADAR_RUNS: Final = """
+-- Scans of the radar (torra.store.radar_runs).
+CREATE TABLE radar_runs (
+    id INTEGER PRIMARY KEY,
+    universe TEXT NOT NULL, as_of TEXT NOT NULL, at TEXT NOT NULL,
+    mode TEXT NOT NULL CHECK (mode IN ('ai', 'rules', 'cached', 'error')),
+    trigger_code TEXT NOT NULL, document TEXT NOT NULL
+);
+CREATE INDEX radar_runs_universe ON radar_runs (universe, id) WHERE document <> '';
+CREATE INDEX radar_runs_at ON radar_runs (at, mode);
 """

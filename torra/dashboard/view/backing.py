@@ -2,7 +2,7 @@
 
 Pages that show more than the view returns (signals, cost, profiles, health), and commands that
 change something, take them from here. `desk` is the desk that runs in this process, or in a host
-without one a desk that only looks (torra.dashboard.view.looking_desk). `adopt` hands a changed
+without one a desk that only looks (torra.desk.looking_desk). `adopt` hands a changed
 profile to the running desk. It is None if no desk runs here; then the desk's own process sees the
 change at its next start. `kill_switch` is the one that a desk in this process asks before anything
 goes out, so that a halt from a page holds in its memory too. A dashboard over a scripted view has

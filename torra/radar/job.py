@@ -1,0 +1,121 @@
+"""A scan as a job: what a page, a program and the desk itself ask for.
+
+The desk asks by itself after the ticks of a close are stored, as `radar.every` says. The work scans
+at the desk's time of that moment. A desk that knows the kind does not scan: what does is imported
+where a request is checked, and by the process that does the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from torra.clock import duration, floor, iso
+from torra.config import load_desk
+from torra.errors import ConfigError
+from torra.jobs.kinds import (
+    JobKind,
+    JobRequest,
+    JobResult,
+    Parameters,
+    Tell,
+    by_name,
+    key_of,
+    parameters_of,
+)
+from torra.replay import job_kinds
+from torra.store import jobs as job_table
+from torra.store import tick_queries
+from torra.store.connection import to_json
+
+if TYPE_CHECKING:
+    from instance_database import Database
+
+FIELDS: Final = {
+    "symbols": "only these symbols, with commas; default: all",
+    "portfolio": "symbols that you hold elsewhere, as you say, with commas: their rows come first",
+}
+"""What may be asked for, each a text."""
+
+LONGEST: Final = 400
+"""Characters of a field."""
+
+TITLE: Final = "which symbols deserve a look now"
+
+GRACE: Final = 0.25
+"""Share of a bar after which a scheduled scan waits no longer for ticks of its close."""
+
+
+def check(home: Path, asked: Parameters) -> JobRequest:
+    """Return a request for a scan; raises ConfigError that names the field."""
+    from torra.radar.ladder import OFF  # noqa: PLC0415
+    from torra.radar.universe import open_reader, universe  # noqa: PLC0415
+
+    fields = {name: ",".join(symbols_of(asked, name)) for name in FIELDS}
+    for name in asked:
+        if name not in FIELDS:
+            raise ConfigError(f"{name[:40]}: a scan has no such parameter")
+    reader = open_reader(home)
+    with closing(reader.database):
+        if not reader.settings.radar.enabled:
+            raise ConfigError(OFF)
+        universe(reader, symbols_of(fields, "symbols"))
+    return JobRequest(fields, fields, fields["symbols"] or TITLE)
+
+
+def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
+    """Scan and store the run; raises what `ladder.run` raises."""
+    from torra.radar import ladder  # noqa: PLC0415
+    from torra.radar.universe import open_reader  # noqa: PLC0415
+
+    tell("scans")
+    reader = open_reader(home)
+    with closing(reader.database):
+        number, found = ladder.run(
+            reader, symbols_of(parameters, "symbols"), symbols_of(parameters, "portfolio")
+        )
+    return JobResult(" ".join(found.portfolio_brief), str(number))
+
+
+def symbols_of(asked: Parameters, name: str) -> Sequence[str]:
+    """Return the symbols of a field, in capitals; raises ConfigError for what is no such text."""
+    text: Any = asked.get(name, "")
+    if not isinstance(text, str) or len(text) > LONGEST:
+        raise ConfigError(f"{name}: write symbols with commas, {LONGEST} characters at most")
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def keep_up(database: Database) -> None:
+    """Ask for a scan once the ticks of a close are stored; raises StoreUnavailable."""
+    settings = load_desk(database.path.parent)
+    every, now = settings.radar.every, database.desk_time()
+    if every == "off" or not settings.radar.enabled or now is None:
+        return
+    close = floor(now, every)
+    last = parameters_of(job_table.newest_job(database, RADAR.name) or {"parameters": "{}"}) or {}
+    if str(last.get("close", "")) >= iso(close):
+        return
+    due = [
+        (one.id, timeframe) for one in settings.instances for timeframe in one.timeframes
+        if floor(close, timeframe) == close
+    ]  # fmt: skip
+    states = (
+        tick_queries.tick_state(database, name, timeframe, iso(close - duration(timeframe)))
+        for name, timeframe in due
+    )
+    over = all(row is not None and row["state"] in ("done", "skipped") for row in states)
+    if over or now - close >= GRACE * duration(every):
+        fields = dict.fromkeys(FIELDS, "")
+        with suppress(ConfigError):  # the queue is full: it is asked for at a later turn
+            job_table.queue_job(
+                database, RADAR.name, key_of(RADAR.name, fields), title=TITLE,
+                parameters=to_json({**fields, "close": iso(close)}), actor=job_table.THE_DESK,
+            )  # fmt: skip
+
+
+RADAR: Final = JobKind("radar", "Radar", check, f"{__name__}:run", keep_up)
+
+KINDS: Final = by_name(*job_kinds.KINDS.values(), RADAR)
+"""Every kind of job that this program knows."""
