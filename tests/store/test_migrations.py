@@ -61,7 +61,7 @@ def backups(folder: Path) -> list[Path]:
 def test_a_fresh_database_has_everything_and_needs_no_backup(tmp_path: Path) -> None:
     database = Database.open(tmp_path / "torra.db", now=Hand())
     assert set(database.connection().table_names()) >= TABLES
-    assert migrations.schema(database.connection()) == migrations.NEWEST == 1
+    assert migrations.schema(database.connection()) == migrations.NEWEST == 2
     assert backups(tmp_path) == []
 
 

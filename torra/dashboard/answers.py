@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, create_model
 from torra.dashboard.screens.health import Signs
 from torra.dashboard.settings.profiles import ProfileLine
 from torra.dashboard.view.health_context import DatabaseCheck
+from torra.radar.result import RadarRun
 from torra.store.audit import Break
 from torra.store.trade.rows import (
     AlarmRow,
@@ -102,6 +103,9 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "history": Objects,
     },
     "api_profiles": {"profiles": list[ProfileLine], "desk": Object},
+    "api_radar_audit": {"run": int, "tool_calls": int, "reasoning_log": list[str]},
+    "api_radar_latest": {"run": int, "result": RadarRun},
+    "api_radar_status": {"job": int, "state": str, "says": str, "run": int | None},
     "api_replay": Object,
     "api_replays": {"replays": Objects, "left_out": int},
     "api_signal": {

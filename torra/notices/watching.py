@@ -40,13 +40,15 @@ from torra.notices.words import (
 from torra.providers.call_health import health
 from torra.store import ledger as ledger_table
 from torra.store import notices as notice_table
-from torra.store import tick_queries
+from torra.store import radar_runs, tick_queries
 from torra.store.notices import PATIENCE_SECONDS
 from torra.store.standings import WarmUps
 from torra.store.trade import signals as signal_table
 from torra.store.trade.rows import ProposalRow, SignalRow
 from torra.tick.sentence import NO_AGENT
 from torra.verdict.signal_states import EXECUTED
+from torra.words.badge import capital
+from torra.words.radar import BUCKET_WORDS, words_of
 
 if TYPE_CHECKING:
     from torra.money.book import Setups
@@ -85,6 +87,12 @@ STEPS: Final[Mapping[str, tuple[str, str]]] = {
     "CLOSED": ("close", "closed_at"),
 }
 """The notice of an order to open by the state that it has come to, and the field of its time."""
+
+RADAR_PAUSE: Final = timedelta(hours=4)
+"""Real time in which a row of the radar is told once."""
+
+RADAR_RUNS: Final = 20
+"""Runs of the radar that one look reads."""
 
 SKIPS: Final = 500
 """Skipped closes since the newest tick that are looked at."""
@@ -195,7 +203,7 @@ class Watcher:
         look = NoticeRound(
             self._database, [*self._setups()], formatter, self._paper, now, real, self._awake or now
         )
-        for rule in rules:
+        for rule in (*rules, radar) if self._settings.radar else rules:
             rule(look)
         return self._write(look)
 
@@ -352,6 +360,40 @@ def silences(look: NoticeRound) -> None:
         if look.now - max(since, look.awake) >= patience:
             facts = {"timeframe": item.shortest, "span": span(look.now - since)}
             look.add(f"silent:{key}", "silent", facts, item.id)
+
+
+def radar(look: NoticeRound) -> None:
+    """Tell streams that enter `act` or `exit_radar`, each once in RADAR_PAUSE."""
+    stood = look.cursor("radar")
+    if stood is None:
+        newest = radar_runs.newest_row(look.database)
+        look.cursors["radar"] = str(newest["id"] if newest else 0)
+        return
+    announced: dict[str, str] = json.loads(look.cursor("radar_rows") or "{}")
+    for run in radar_runs.runs_after(look.database, int(stood), RADAR_RUNS):
+        look.cursors["radar"] = str(run["id"])
+        document, place = json.loads(run["document"]), f"radar:{run['universe']}"
+        rows = {
+            f"{bucket} {row['stream']}": row
+            for bucket in ("act", "exit_radar")
+            for row in document[bucket]
+        }
+        before = json.loads(look.cursors.get(place) or look.cursor(place) or "[]")
+        look.set_names(place, rows)
+        for name, row in rows.items():
+            told = announced.get(name)
+            if name in before or (told and look.real - parse(told) < RADAR_PAUSE):
+                continue
+            announced[name] = iso(look.real.replace(microsecond=0))
+            words = [words_of(code) for code in row["codes"]]
+            facts = {
+                "bucket": BUCKET_WORDS[row["bucket"]].lower(),
+                "words": ", ".join(one.word for one in words),
+                "meanings": capital("; ".join(one.meaning for one in words)),
+            }
+            instance = str(row["stream"]).partition("|")[0]
+            look.add(f"radar:{name}:{announced[name]}", "radar", facts, instance)
+            look.cursors["radar_rows"] = json.dumps(announced)
 
 
 RULES: Final = (orders, proposals, alarms, states)

@@ -56,7 +56,7 @@ def way_left(
 
 
 def exit_codes(held: HeldPosition) -> tuple[str, ...]:
-    """Return the codes that hold, in the order of codes.csv."""
+    """Return the codes that hold, in the order of radar.csv."""
     return tuple(_codes(held))
 
 

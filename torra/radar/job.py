@@ -12,10 +12,14 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from torra.clock import duration, floor, iso
+from torra.clock import System, duration, floor, iso
 from torra.config import load_desk
+from torra.desk_lock import DeskLock
 from torra.errors import ConfigError
+from torra.home import DATABASE
+from torra.jobs import asking
 from torra.jobs.kinds import (
+    FINAL,
     JobKind,
     JobRequest,
     JobResult,
@@ -27,11 +31,13 @@ from torra.jobs.kinds import (
 )
 from torra.replay import job_kinds
 from torra.store import jobs as job_table
-from torra.store import tick_queries
+from torra.store import radar_runs, tick_queries
 from torra.store.connection import to_json
+from torra.trading.commanding import COMMAND_LINE
 
 if TYPE_CHECKING:
     from instance_database import Database
+    from torra.radar.result import RadarRun
 
 FIELDS: Final = {
     "symbols": "only these symbols, with commas; default: all",
@@ -43,6 +49,10 @@ LONGEST: Final = 400
 """Characters of a field."""
 
 TITLE: Final = "which symbols deserve a look now"
+
+PATIENCE_S: Final = 180.0
+LOOK_S: Final = 0.2
+"""Real seconds that a command waits for the desk's scan, and between two looks at it."""
 
 GRACE: Final = 0.25
 """Share of a bar after which a scheduled scan waits no longer for ticks of its close."""
@@ -77,6 +87,41 @@ def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
             reader, symbols_of(parameters, "symbols"), symbols_of(parameters, "portfolio")
         )
     return JobResult(" ".join(found.portfolio_brief), str(number))
+
+
+def at_home(home: Path, asked: Parameters) -> tuple[int, RadarRun]:
+    """Scan from the command line; return the number of the run with it.
+
+    Where a desk holds the home's lock it does the scan as a job, else this process does, under the
+    lock. Raises ConfigError, also for a job that ended without a run, RadarError, StoreUnavailable.
+    """
+    from instance_database import open_home  # noqa: PLC0415
+    from torra.radar import ladder  # noqa: PLC0415
+    from torra.radar.result import RadarRun  # noqa: PLC0415
+    from torra.radar.universe import open_reader  # noqa: PLC0415
+
+    if not (home / DATABASE).is_file():
+        raise ConfigError(f"no desk has run in {home} yet: start one with `torra run`")
+    lock = DeskLock(home)
+    if lock.acquire(0.0):
+        try:
+            reader = open_reader(home)
+            with closing(reader.database):
+                words = (symbols_of(asked, name) for name in FIELDS)
+                return ladder.run(reader, *words)
+        finally:
+            lock.release()
+    with closing(open_home(home)) as database:
+        job = asking.ask(database, home, RADAR, asked, COMMAND_LINE).document
+        clock = System()
+        end = clock.monotonic() + PATIENCE_S
+        while job["state"] not in FINAL and clock.monotonic() < end:
+            clock.sleep(LOOK_S)
+            job = job_table.job(database, job["id"]) or job
+        row = radar_runs.run(database, int(job["made"] or 0))
+        if row is None:
+            raise ConfigError(f"job {job['id']} is {job['state']}: {job['says'] or 'no run yet'}")
+        return int(row["id"]), RadarRun.model_validate_json(row["document"])
 
 
 def symbols_of(asked: Parameters, name: str) -> Sequence[str]:

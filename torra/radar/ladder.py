@@ -15,13 +15,14 @@ from typing import Final
 
 from torra.clock import System, iso, parse
 from torra.errors import ConfigError, StoreUnavailable, TorraError, bounded
-from torra.radar.codes import CODES, headline
-from torra.radar.result import Bucket, RadarRow, RadarRun
+from torra.radar.headline import headline
+from torra.radar.result import RadarRow, RadarRun
 from torra.radar.scan import scan
 from torra.radar.universe import universe
 from torra.store import radar_runs
 from torra.store.connection import to_json
 from torra.tools.desk_reader import DeskReader
+from torra.words.radar import CODES
 
 OLDEST: Final = timedelta(hours=24)
 """Desk time after which a stored run stands in for no other."""
@@ -85,11 +86,13 @@ def _aged(old: RadarRun, reader: DeskReader, why: str) -> RadarRun:
         return tuple(row.model_copy(update={"age_s": row.age_s + older, **more}) for row in rows)
 
     watch, exits = (*aged(old.act, **stale), *aged(old.watch)), aged(old.exit_radar)
-    buckets: dict[Bucket, tuple[RadarRow, ...]] = {"act": (), "watch": watch, "exit_radar": exits}
+    said = headline({"act": (), "watch": watch, "exit_radar": exits})
     return old.model_copy(
         update={
-            **buckets,
-            "portfolio_brief": (f"{headline(buckets)}.", f"These rows are of {old.as_of}."),
+            "act": (),
+            "watch": watch,
+            "exit_radar": exits,
+            "portfolio_brief": (f"{said}.", f"These rows are of {old.as_of}."),
             "mode": "cached",
             "using_cached_data": True,
             "fallback_trigger": CORE_FAILED,

@@ -17,9 +17,9 @@ from agents.features import name_of, unit_of
 from torra.clock import System, iso, parse
 from torra.config import SymbolSpec
 from torra.errors import ConfigError, StoreUnavailable, bounded
-from torra.radar.codes import CODES, headline
 from torra.radar.exits import EVENT_MINUTES, HeldPosition, exit_codes, way_left
 from torra.radar.groups import groups
+from torra.radar.headline import headline
 from torra.radar.result import Bucket, Coverage, RadarFailure, RadarRow, RadarRun
 from torra.radar.streams import StreamFault, StreamState, move_of, state_of, weigh
 from torra.radar.universe import RadarStream, universe
@@ -32,6 +32,7 @@ from torra.tools.desk_reader import DeskReader
 from torra.verdict.risk_engine import Position
 from torra.verdict.signal_states import POSITION_STATES
 from torra.verdict.trade_outcome import value_at_bid
+from torra.words.radar import CODES
 
 MOVED_ATR: Final = 3.0
 

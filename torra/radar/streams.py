@@ -46,7 +46,7 @@ MOST_MISSED: Final = 5_000
 
 
 class StreamFault(Exception):
-    """Why a stream cannot be scanned: a code of codes.csv, and one sentence."""
+    """Why a stream cannot be scanned: a code of radar.csv, and one sentence."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

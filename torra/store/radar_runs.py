@@ -39,6 +39,11 @@ def run(store: Store, number: int) -> RowDict | None:
     return store.row("SELECT * FROM radar_runs WHERE id = ?", number)
 
 
+def newest_row(store: Store) -> RowDict | None:
+    """Return the newest run, also one that failed; None without one."""
+    return store.row("SELECT * FROM radar_runs ORDER BY id DESC LIMIT 1")
+
+
 def newest_run(store: Store, universe: str = "") -> RowDict | None:
     """Return the newest run with a document, of a universe or of any; None without one."""
     which = "AND universe = ? " if universe else ""

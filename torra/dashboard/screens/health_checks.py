@@ -22,7 +22,7 @@ from typing import Final
 
 from agent_config import VENDORS
 from instance_database import Database
-from torra.clock import parse
+from torra.clock import System, parse
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.screens import health_outside
 from torra.dashboard.screens.health_outside import NAMED, collectors, level_of
@@ -47,7 +47,7 @@ from torra.providers.call_health import ModelHealth
 from torra.providers.vendors.addresses import address
 from torra.store import ledger as ledger_table
 from torra.store import notices as notice_table
-from torra.store import tick_queries
+from torra.store import radar_runs, tick_queries
 from torra.store import ticks as claim_table
 from torra.store.hosted import FEED
 from torra.store.migrations import NEWEST, schema
@@ -79,6 +79,10 @@ FEEDS: Final = {
 
 FIRST: Final = {**FEEDS, "host": "it comes with the first question of your scorer"}
 """What to do when a stream never had a bar, by its feed."""
+
+RADAR_SPANS: Final = {"24 hours": timedelta(hours=24), "30 days": timedelta(days=30)}
+RADAR_MODES: Final = ("ai", "rules", "cached", "error")
+"""By what a scan may have been made, in the order of the ladder."""
 
 NO_TICK: Final = "start the desk: torra run; its log names each tick that failed"
 DAMAGED: Final = "a backup from before may have the record whole: torra restore lists the backups"
@@ -492,6 +496,22 @@ def _is_lasting(finding: CheckResult) -> bool:
 
 Run = Callable[[HealthContext], Signs]
 
+
+def radar(context: HealthContext) -> Signs:
+    """Yield by what the scans of the last day and of 30 days were made."""
+    for name, span in RADAR_SPANS.items():
+        counts = radar_runs.mode_counts(context.database, System().real_now() - span)
+        total = sum(counts.values())
+        shares = {mode: counts.get(mode, 0) / total if total else 0.0 for mode in RADAR_MODES}
+        if not total:
+            yield CheckResult(name, "note", "no scan: the page Radar or torra radar makes one")
+            continue
+        level = "warn" if shares["error"] or shares["cached"] else "ok"
+        said = ", ".join(f"{share:.0%} {mode}" for mode, share in shares.items())
+        remedy = "the page Radar says which stream fails, and why" if level == "warn" else ""
+        yield CheckResult(name, level, f"{total} scans: {said}", remedy)
+
+
 PARTS: Final[Mapping[str, tuple[str, tuple[Run, ...]]]] = {
     "trading": ("Trading", (trading, agents, swarms)),
     "streams": ("Feeds and streams", (streams,)),
@@ -500,6 +520,7 @@ PARTS: Final[Mapping[str, tuple[str, tuple[Run, ...]]]] = {
     "providers": ("Providers", (providers,)),
     "news": ("News and calendar", (news, calendar)),
     "beyond": ("Beyond the chart", (health_outside.numbers, health_outside.companions)),
+    "radar": ("Radar", (radar,)),
     "database": ("Database", (database, sound)),
     "events": ("Event streams and notices", (event_streams, notices)),
     "access": ("Access", (reach, tokens)),

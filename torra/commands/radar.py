@@ -1,0 +1,49 @@
+"""`torra radar`: which symbols deserve a look now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from torra.commands.answer import CommandAnswer, answering
+
+if TYPE_CHECKING:
+    from torra.radar.result import RadarRow, RadarRun
+
+
+@click.command()
+@click.argument("symbols", nargs=-1)
+@answering
+def radar(home: Path, /, symbols: tuple[str, ...]) -> CommandAnswer:
+    """Scan the desk's symbols, or some of them: what would open, what is near, what to look at."""
+    from torra.radar import job  # noqa: PLC0415
+
+    number, found = job.at_home(home, {"symbols": ",".join(symbols)})
+    return CommandAnswer({"run": number, **found.model_dump(mode="json")}, "\n".join(_lines(found)))
+
+
+def _lines(found: RadarRun) -> Iterator[str]:
+    from torra.words.radar import BUCKET_WORDS, words_of  # noqa: PLC0415
+
+    yield " ".join(found.portfolio_brief)
+    if found.using_cached_data:
+        yield f"{words_of(found.fallback_trigger).meaning}: {found.fallback_reason}"
+    for bucket, heading in BUCKET_WORDS.items():
+        if rows := getattr(found, bucket):
+            yield f"\n{heading}"
+            yield from map(_line, rows)
+    coverage = found.coverage
+    yield f"\n{coverage.quiet} of {coverage.streams} streams are quiet."
+    for failure in coverage.failed:
+        yield f"  {failure.stream}  {words_of(failure.code).word}: {failure.message}"
+
+
+def _line(row: RadarRow) -> str:
+    from torra.words.radar import words_of  # noqa: PLC0415
+
+    words = ", ".join(words_of(code).word for code in row.codes)
+    more = f" ({row.deny_reason})" if row.deny_reason else ""
+    return f"  {row.stream.replace('|', ' '):<14} {words}{more}"
