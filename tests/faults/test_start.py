@@ -29,7 +29,7 @@ from instance_database import open_home
 from tests.backup.test_backup import everything, furnish, garble, state, ticks
 from tests.faults.cut_off import died_at, until_whole
 from tests.worlds import large_database, stores
-from tests.worlds.second_step import of_before, second_step
+from tests.worlds.second_step import LATER, of_before, second_step
 from torra.commands import run as running
 from torra.commands.command_line import main
 from torra.config import ROOT, load_desk, load_profile
@@ -204,7 +204,7 @@ def test_a_home_of_a_newer_program_is_refused_and_goes_back(home: Path) -> None:
     with second_step():
         open_home(home).close()
     line = refused(home)
-    assert "has schema_2, newer than this program's schema_1; update Torra, or go back" in line
+    assert f"has schema_{LATER}, newer than this program's schema_{LATER - 1}; update" in line
     assert not (home / HALT).exists(), "another program may be at work on it"
     assert type_it(line, "--yes").exit_code == 0
     assert starts(home) == ""

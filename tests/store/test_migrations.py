@@ -19,7 +19,7 @@ from instance_database import Database
 from tests.conftest import Scale
 from tests.worlds import legacy_database
 from tests.worlds.made_once import Made
-from tests.worlds.second_step import BEFORE, number_of, of_before, second_step
+from tests.worlds.second_step import BEFORE, LATER, number_of, of_before, second_step
 from tests.worlds.stores import NOON, PROFILE, Hand, count, open_database, save
 from torra.config import ROOT
 from torra.errors import ConfigError, SchemaMismatch
@@ -156,7 +156,9 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     with second_step():
         open_database(tmp_path).close()
     before = (tmp_path / "torra.db").read_bytes()
-    with pytest.raises(SchemaMismatch, match=r"schema_2, newer than .* schema_1; update Torra, or"):
+    with pytest.raises(
+        SchemaMismatch, match=rf"schema_{LATER}, newer than .* schema_{LATER - 1}; update"
+    ):
         open_database(tmp_path)
     assert (tmp_path / "torra.db").read_bytes() == before
 
@@ -186,10 +188,10 @@ def test_a_later_step_keeps_every_row_and_its_backup_is_the_file_before(tmp_path
         database = open_database(tmp_path)
         assert (count(database, "moods"), count(database, "chains")) == (51, 1)
         database.close()
-        assert number_of(path) == 2
+        assert number_of(path) == LATER
     assert legacy_database.read(path) == rows
     (backup,) = backups(tmp_path)
-    assert backup.name == "torra-1-20260213T120000Z.db"
+    assert backup.name == f"torra-{LATER - 1}-20260213T120000Z.db"
     assert (legacy_database.read(backup), schema_of(backup)) == (rows, old)
 
 

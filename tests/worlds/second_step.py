@@ -1,4 +1,4 @@
-"""A program that knows a step more than this one: `schema_2` adds a table and a column, and counts.
+"""A program that knows a step more than this one, which adds a table and a column, and counts.
 
 And databases of other versions: `of_before` makes the one of a Torra before `schema_1`.
 """
@@ -18,6 +18,8 @@ from sqlite_utils import Migrations
 from tests.worlds.stores import open_database
 from torra.store import migrations
 
+LATER: Final = migrations.NEWEST + 1
+
 SCRIPT: Final = """
 CREATE TABLE moods (id INTEGER PRIMARY KEY, verdict TEXT NOT NULL);
 CREATE INDEX moods_verdict ON moods (verdict);
@@ -26,7 +28,7 @@ ALTER TABLE latches ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm';
 """
 
 BEFORE: Final = {
-    "steps": "UPDATE _sqlite_migrations SET name = '0022_lessons'",
+    "steps": "UPDATE _sqlite_migrations SET name = '0022_lessons' WHERE name = 'schema_1'",
     "tables": "DROP TABLE _sqlite_migrations",
 }
 """What makes a database look as one of before: by the names of its steps, or by its tables."""
@@ -34,12 +36,13 @@ BEFORE: Final = {
 
 @contextmanager
 def second_step(script: str = SCRIPT) -> Iterator[None]:
-    """Let the program know the step schema_2."""
+    """Let the program know the step LATER."""
     later = Migrations("torra")
-    later(name="schema_1")(migrations._schema_1)
-    later(name="schema_2")(lambda db: db.executescript(script))
+    for step in migrations.steps.pending(sqlite_utils.Database(memory=True)):
+        later(name=step.name)(step.fn)
+    later(name=f"schema_{LATER}")(lambda db: db.executescript(script))
     migrations._made.cache_clear()
-    with patch.multiple(migrations, steps=later, NEWEST=2):
+    with patch.multiple(migrations, steps=later, NEWEST=LATER):
         yield
     migrations._made.cache_clear()
 
