@@ -1,6 +1,6 @@
 """The tables of docs/radar.md: what each code means, and what each exit code was worth.
 
-The trades are those of L1 on the shipped samples (torra.radar.worth).
+The trades are those of L1 on the shipped samples (docs.radar_worth).
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from docs.radar_worth import NOT_MEASURED, CodeWorth, worth
 from torra.config import ROOT, Instance, Profile
 from torra.evaluation.intervals import LEAST_VALUES
-from torra.radar.worth import NOT_MEASURED, CodeWorth, worth
 from torra.replay.shards import history
 from torra.words.radar import CODES
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 def radar(home: Path, /, symbols: tuple[str, ...]) -> CommandAnswer:
     """Scan the desk's symbols, or some of them: what would open, what is near, what to look at."""
     from torra.radar import job  # noqa: PLC0415
+    from torra.radar.result import RadarRun  # noqa: PLC0415
 
-    number, found = job.at_home(home, {"symbols": ",".join(symbols)})
-    return CommandAnswer({"run": number, **found.model_dump(mode="json")}, "\n".join(_lines(found)))
+    number, document = job.at_home(home, {"symbols": ",".join(symbols)})
+    found = RadarRun.model_validate_json(document)
+    return CommandAnswer({"run": number, **found.model_dump(mode="json")}, _lines(found))
 
 
 def _lines(found: RadarRun) -> Iterator[str]:
@@ -30,20 +32,15 @@ def _lines(found: RadarRun) -> Iterator[str]:
 
     yield " ".join(found.portfolio_brief)
     if found.using_cached_data:
-        yield f"{words_of(found.fallback_trigger).meaning}: {found.fallback_reason}"
+        yield f"{words_of(found.fallback_trigger).word}: {found.fallback_reason}"
     for bucket, heading in BUCKET_WORDS.items():
-        if rows := getattr(found, bucket):
+        rows: Sequence[RadarRow] = getattr(found, bucket)
+        if rows:
             yield f"\n{heading}"
-            yield from map(_line, rows)
-    coverage = found.coverage
-    yield f"\n{coverage.quiet} of {coverage.streams} streams are quiet."
-    for failure in coverage.failed:
+        for row in rows:
+            words = ", ".join(words_of(code).word for code in row.codes)
+            more = f" ({row.deny_reason})" if row.deny_reason else ""
+            yield f"  {row.stream.replace('|', ' '):<14} {words}{more}"
+    yield f"\n{found.coverage.quiet} of {found.coverage.streams} streams are quiet."
+    for failure in found.coverage.failed:
         yield f"  {failure.stream}  {words_of(failure.code).word}: {failure.message}"
-
-
-def _line(row: RadarRow) -> str:
-    from torra.words.radar import words_of  # noqa: PLC0415
-
-    words = ", ".join(words_of(code).word for code in row.codes)
-    more = f" ({row.deny_reason})" if row.deny_reason else ""
-    return f"  {row.stream.replace('|', ' '):<14} {words}{more}"

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from agents.debate.deliberation import OUTAGE
 from instance_database import Database
@@ -90,9 +90,6 @@ STEPS: Final[Mapping[str, tuple[str, str]]] = {
 
 RADAR_PAUSE: Final = timedelta(hours=4)
 """Real time in which a row of the radar is told once."""
-
-RADAR_RUNS: Final = 20
-"""Runs of the radar that one look reads."""
 
 SKIPS: Final = 500
 """Skipped closes since the newest tick that are looked at."""
@@ -364,27 +361,19 @@ def silences(look: NoticeRound) -> None:
 
 def radar(look: NoticeRound) -> None:
     """Tell streams that enter `act` or `exit_radar`, each once in RADAR_PAUSE."""
-    stood = look.cursor("radar")
-    if stood is None:
-        newest = radar_runs.newest_row(look.database)
-        look.cursors["radar"] = str(newest["id"] if newest else 0)
+    run, stood = radar_runs.newest_run(look.database), look.cursor("radar")
+    last: dict[str, Any] = json.loads(stood or '{"run": 0, "rows": [], "told": {}}')
+    if run is None or run["id"] == last["run"]:
         return
-    announced: dict[str, str] = json.loads(look.cursor("radar_rows") or "{}")
-    for run in radar_runs.runs_after(look.database, int(stood), RADAR_RUNS):
-        look.cursors["radar"] = str(run["id"])
-        document, place = json.loads(run["document"]), f"radar:{run['universe']}"
-        rows = {
-            f"{bucket} {row['stream']}": row
-            for bucket in ("act", "exit_radar")
-            for row in document[bucket]
-        }
-        before = json.loads(look.cursors.get(place) or look.cursor(place) or "[]")
-        look.set_names(place, rows)
-        for name, row in rows.items():
-            told = announced.get(name)
-            if name in before or (told and look.real - parse(told) < RADAR_PAUSE):
-                continue
-            announced[name] = iso(look.real.replace(microsecond=0))
+    document = json.loads(run["document"])
+    rows = {
+        f"{row['bucket']} {row['stream']}": row for row in document["act"] + document["exit_radar"]
+    }
+    pause = iso(look.real - RADAR_PAUSE)
+    told = {name: at for name, at in last["told"].items() if at > pause}
+    for name, row in rows.items() if stood else ():
+        if name not in last["rows"] and name not in told:
+            told[name] = iso(look.real)
             words = [words_of(code) for code in row["codes"]]
             facts = {
                 "bucket": BUCKET_WORDS[row["bucket"]].lower(),
@@ -392,8 +381,8 @@ def radar(look: NoticeRound) -> None:
                 "meanings": capital("; ".join(one.meaning for one in words)),
             }
             instance = str(row["stream"]).partition("|")[0]
-            look.add(f"radar:{name}:{announced[name]}", "radar", facts, instance)
-            look.cursors["radar_rows"] = json.dumps(announced)
+            look.add(f"radar:{name}:{run['id']}", "radar", facts, instance)
+    look.cursors["radar"] = json.dumps({"run": run["id"], "rows": [*rows], "told": told})
 
 
 RULES: Final = (orders, proposals, alarms, states)

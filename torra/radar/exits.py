@@ -1,6 +1,6 @@
 """What speaks against holding a position on, as codes: facts beside Torra's own exit, never a verb.
 
-Pure. A scan and the measurement of what each code was worth (torra.radar.worth) ask the same
+Pure. A scan and the measurement of what each code was worth (docs.radar_worth) ask the same
 function.
 """
 

@@ -1,4 +1,4 @@
-"""A scan as a job: what a page, a program and the desk itself ask for.
+"""A scan as a job: what a page, a program, the command and the desk itself ask for.
 
 The desk asks by itself after the ticks of a close are stored, as `radar.every` says. The work scans
 at the desk's time of that moment. A desk that knows the kind does not scan: what does is imported
@@ -37,7 +37,6 @@ from torra.trading.commanding import COMMAND_LINE
 
 if TYPE_CHECKING:
     from instance_database import Database
-    from torra.radar.result import RadarRun
 
 FIELDS: Final = {
     "symbols": "only these symbols, with commas; default: all",
@@ -60,17 +59,13 @@ GRACE: Final = 0.25
 
 def check(home: Path, asked: Parameters) -> JobRequest:
     """Return a request for a scan; raises ConfigError that names the field."""
-    from torra.radar.ladder import OFF  # noqa: PLC0415
     from torra.radar.universe import open_reader, universe  # noqa: PLC0415
 
+    if unknown := [*asked.keys() - FIELDS.keys()]:
+        raise ConfigError(f"{unknown[0][:40]}: a scan has no such parameter")
     fields = {name: ",".join(symbols_of(asked, name)) for name in FIELDS}
-    for name in asked:
-        if name not in FIELDS:
-            raise ConfigError(f"{name[:40]}: a scan has no such parameter")
     reader = open_reader(home)
     with closing(reader.database):
-        if not reader.settings.radar.enabled:
-            raise ConfigError(OFF)
         universe(reader, symbols_of(fields, "symbols"))
     return JobRequest(fields, fields, fields["symbols"] or TITLE)
 
@@ -83,53 +78,48 @@ def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
     tell("scans")
     reader = open_reader(home)
     with closing(reader.database):
-        number, found = ladder.run(
-            reader, symbols_of(parameters, "symbols"), symbols_of(parameters, "portfolio")
-        )
+        number, found = ladder.run(reader, *(symbols_of(parameters, name) for name in FIELDS))
     return JobResult(" ".join(found.portfolio_brief), str(number))
 
 
-def at_home(home: Path, asked: Parameters) -> tuple[int, RadarRun]:
-    """Scan from the command line; return the number of the run with it.
+def symbols_of(asked: Parameters, name: str) -> Sequence[str]:
+    """Return the symbols of a field; raises ConfigError for what is no such text."""
+    text: Any = asked.get(name, "")
+    if not isinstance(text, str) or len(text) > LONGEST:
+        raise ConfigError(f"{name}: write symbols with commas, {LONGEST} characters at most")
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def at_home(home: Path, asked: Parameters) -> tuple[int, str]:
+    """Scan from the command line; return the number of the run and its document.
 
     Where a desk holds the home's lock it does the scan as a job, else this process does, under the
     lock. Raises ConfigError, also for a job that ended without a run, RadarError, StoreUnavailable.
     """
     from instance_database import open_home  # noqa: PLC0415
-    from torra.radar import ladder  # noqa: PLC0415
-    from torra.radar.result import RadarRun  # noqa: PLC0415
-    from torra.radar.universe import open_reader  # noqa: PLC0415
 
     if not (home / DATABASE).is_file():
         raise ConfigError(f"no desk has run in {home} yet: start one with `torra run`")
     lock = DeskLock(home)
-    if lock.acquire(0.0):
-        try:
-            reader = open_reader(home)
-            with closing(reader.database):
-                words = (symbols_of(asked, name) for name in FIELDS)
-                return ladder.run(reader, *words)
-        finally:
-            lock.release()
     with closing(open_home(home)) as database:
-        job = asking.ask(database, home, RADAR, asked, COMMAND_LINE).document
-        clock = System()
-        end = clock.monotonic() + PATIENCE_S
-        while job["state"] not in FINAL and clock.monotonic() < end:
-            clock.sleep(LOOK_S)
-            job = job_table.job(database, job["id"]) or job
-        row = radar_runs.run(database, int(job["made"] or 0))
-        if row is None:
-            raise ConfigError(f"job {job['id']} is {job['state']}: {job['says'] or 'no run yet'}")
-        return int(row["id"]), RadarRun.model_validate_json(row["document"])
-
-
-def symbols_of(asked: Parameters, name: str) -> Sequence[str]:
-    """Return the symbols of a field, in capitals; raises ConfigError for what is no such text."""
-    text: Any = asked.get(name, "")
-    if not isinstance(text, str) or len(text) > LONGEST:
-        raise ConfigError(f"{name}: write symbols with commas, {LONGEST} characters at most")
-    return [part.strip() for part in text.split(",") if part.strip()]
+        if lock.acquire(0.0):
+            try:
+                fields = check(home, asked).parameters
+                made = run(home, fields, lambda *_: None).made
+            finally:
+                lock.release()
+        else:
+            job = asking.ask(database, home, RADAR, asked, COMMAND_LINE).document
+            end = System().monotonic() + PATIENCE_S
+            while job["state"] not in FINAL and System().monotonic() < end:
+                System().sleep(LOOK_S)
+                job = job_table.job(database, job["id"]) or job
+            made = job["made"]
+            if not made:
+                why = job["says"] or "it has no run yet"
+                raise ConfigError(f"job {job['id']} is {job['state']}: {why}")
+        row = radar_runs.run(database, int(made)) or {"document": "{}"}
+    return int(made), str(row["document"])
 
 
 def keep_up(database: Database) -> None:
@@ -139,17 +129,15 @@ def keep_up(database: Database) -> None:
     if every == "off" or not settings.radar.enabled or now is None:
         return
     close = floor(now, every)
-    last = parameters_of(job_table.newest_job(database, RADAR.name) or {"parameters": "{}"}) or {}
-    if str(last.get("close", "")) >= iso(close):
+    last = job_table.newest_job(database, RADAR.name)
+    if str((parameters_of(last) or {}).get("close", "") if last else "") >= iso(close):
         return
-    due = [
-        (one.id, timeframe) for one in settings.instances for timeframe in one.timeframes
-        if floor(close, timeframe) == close
-    ]  # fmt: skip
-    states = (
-        tick_queries.tick_state(database, name, timeframe, iso(close - duration(timeframe)))
-        for name, timeframe in due
-    )
+    states = [
+        tick_queries.tick_state(database, one.id, name, iso(close - duration(name)))
+        for one in settings.instances
+        for name in one.timeframes
+        if floor(close, name) == close
+    ]
     over = all(row is not None and row["state"] in ("done", "skipped") for row in states)
     if over or now - close >= GRACE * duration(every):
         fields = dict.fromkeys(FIELDS, "")

@@ -9,27 +9,29 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Final
 
 from torra.clock import System, iso, parse
-from torra.errors import ConfigError, StoreUnavailable, TorraError, bounded
-from torra.radar.headline import headline
-from torra.radar.result import RadarRow, RadarRun
+from torra.errors import StoreUnavailable, TorraError, bounded
+from torra.radar.result import RadarRun, headline
 from torra.radar.scan import scan
 from torra.radar.universe import universe
 from torra.store import radar_runs
 from torra.store.connection import to_json
 from torra.tools.desk_reader import DeskReader
-from torra.words.radar import CODES
+from torra.words.radar import words_of
 
 OLDEST: Final = timedelta(hours=24)
 """Desk time after which a stored run stands in for no other."""
 
 CORE_FAILED: Final = "CORE_FAILED"
 
-OFF: Final = "the radar is off: set radar.enabled to true in desk.json"
+STALE: Final = {
+    "bucket": "watch", "code": "STALE", "codes": ("STALE",), "state": "", "deny_reason": "",
+}  # fmt: skip
+"""What becomes of a row of `act` that is not of now."""
 
 log = logging.getLogger("torra")
 
@@ -39,80 +41,63 @@ class RadarError(TorraError):
 
 
 def run(
-    reader: DeskReader, symbols: Sequence[str] = (), portfolio: Sequence[str] = ()
+    reader: DeskReader, symbols: Sequence[str] = (), portfolio: Collection[str] = ()
 ) -> tuple[int, RadarRun]:
     """Scan, store the run and return its number with it.
 
     Raises ConfigError where the radar is off and for a symbol that is not scanned, RadarError where
     nothing can be shown, and StoreUnavailable.
     """
-    if not reader.settings.radar.enabled:
-        raise ConfigError(OFF)
     names = sorted(stream.name for stream in universe(reader, symbols))
     key = hashlib.sha256(to_json(names).encode()).hexdigest()[:16]
+    found: RadarRun | None = None
     try:
         found = scan(reader, symbols, portfolio)
         failed = found.coverage.failed
-        why = failed[0].message if len(failed) == found.coverage.streams else ""
+        why = failed[0].message if failed and len(failed) == found.coverage.streams else ""
     except StoreUnavailable:
         raise
     except Exception as error:
         log.exception("radar: the scan failed")
         why = f"the scan met {type(error).__name__}"
-    if not why:
-        return _stored(reader, key, found), found
-    return _cached(reader, key, why)
+    row = radar_runs.newest_run(reader.database, key) if why else None
+    if why:
+        fresh = row is not None and reader.as_of - parse(row["as_of"]) <= OLDEST
+        found = _aged(reader, row["document"], why) if row and fresh else None
+    number = radar_runs.add_run(reader.database, {
+        "universe": key, "as_of": reader.as_of, "mode": found.mode if found else "error",
+        "trigger_code": CORE_FAILED if why else "",
+        "document": found.model_dump_json() if found else "",
+    })  # fmt: skip
+    if found is None:
+        more = f"the newest is of {row['as_of']}, too old" if row else "none is stored"
+        raise RadarError(f"{words_of(CORE_FAILED).meaning}: {why}; of earlier runs {more}")
+    return number, found
 
 
-def _cached(reader: DeskReader, key: str, why: str) -> tuple[int, RadarRun]:
-    row = radar_runs.newest_run(reader.database, key)
-    age = None if row is None else reader.as_of - parse(row["as_of"])
-    if row is None or age is None or age > OLDEST:
-        radar_runs.add_run(reader.database, _row(reader, key, "error", CORE_FAILED, ""))
-        said = "none is stored" if row is None else f"the newest is of {row['as_of']}, too old"
-        raise RadarError(f"{CODES['trigger'][CORE_FAILED].meaning}: {why}; {said}")
-    cached = _aged(RadarRun.model_validate_json(row["document"]), reader, why)
-    return _stored(reader, key, cached), cached
-
-
-def _aged(old: RadarRun, reader: DeskReader, why: str) -> RadarRun:
+def _aged(reader: DeskReader, document: str, why: str) -> RadarRun:
     """Return a run as it counts later: its `act` rows are stale, every row is older."""
+    old = RadarRun.model_validate_json(document)
     older = (reader.as_of - parse(old.as_of)).total_seconds()
-    stale: Mapping[str, object] = {
-        "bucket": "watch", "code": "STALE", "codes": ("STALE",), "state": "", "deny_reason": "",
-    }  # fmt: skip
-
-    def aged(rows: Sequence[RadarRow], **more: object) -> tuple[RadarRow, ...]:
-        return tuple(row.model_copy(update={"age_s": row.age_s + older, **more}) for row in rows)
-
-    watch, exits = (*aged(old.act, **stale), *aged(old.watch)), aged(old.exit_radar)
-    said = headline({"act": (), "watch": watch, "exit_radar": exits})
+    act, watch, exits = (
+        tuple(row.model_copy(update={"age_s": row.age_s + older, **more}) for row in rows)
+        for rows, more in ((old.act, STALE), (old.watch, {}), (old.exit_radar, {}))
+    )
     return old.model_copy(
         update={
             "act": (),
-            "watch": watch,
+            "watch": (*act, *watch),
             "exit_radar": exits,
-            "portfolio_brief": (f"{said}.", f"These rows are of {old.as_of}."),
+            "portfolio_brief": (
+                f"{headline((*act, *watch, *exits))}.",
+                f"These rows are of {old.as_of}.",
+            ),
             "mode": "cached",
             "using_cached_data": True,
             "fallback_trigger": CORE_FAILED,
             "fallback_reason": bounded(why),
             "scanned_at": iso(System().real_now().replace(microsecond=0)),
             "as_of": iso(reader.as_of),
-            "coverage": old.coverage.model_copy(update={"act": 0, "watch": len(watch)}),
+            "coverage": old.coverage.model_copy(update={"act": 0, "watch": len(act) + len(watch)}),
         }
     )
-
-
-def _stored(reader: DeskReader, key: str, found: RadarRun) -> int:
-    document = found.model_dump_json()
-    return radar_runs.add_run(
-        reader.database, _row(reader, key, found.mode, found.fallback_trigger, document)
-    )
-
-
-def _row(reader: DeskReader, key: str, mode: str, trigger: str, document: str) -> dict[str, object]:
-    return {
-        "universe": key, "as_of": reader.as_of, "mode": mode, "trigger_code": trigger,
-        "document": document,
-    }  # fmt: skip

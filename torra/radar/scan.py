@@ -8,54 +8,43 @@ is. One stream's fault is that stream's alone; a store that fails raises StoreUn
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from agents.features import name_of, unit_of
 from torra.clock import System, iso, parse
-from torra.config import SymbolSpec
-from torra.errors import ConfigError, StoreUnavailable, bounded
+from torra.errors import DataUnavailable, StoreUnavailable, bounded
+from torra.money.open_positions import spec_of
 from torra.radar.exits import EVENT_MINUTES, HeldPosition, exit_codes, way_left
 from torra.radar.groups import groups
-from torra.radar.headline import headline
-from torra.radar.result import Bucket, Coverage, RadarFailure, RadarRow, RadarRun
-from torra.radar.streams import StreamFault, StreamState, move_of, state_of, weigh
+from torra.radar.result import Bucket, Coverage, RadarFailure, RadarRow, RadarRun, headline
+from torra.radar.streams import StreamState, state_of
 from torra.radar.universe import RadarStream, universe
 from torra.store import bars as bar_table
 from torra.store import tick_queries
-from torra.store.connection import RowDict
 from torra.tick.marks import EXECUTION_OFF, PROPOSED
+from torra.tick.tick_record import TickRecord
 from torra.tools.contract import Fact
 from torra.tools.desk_reader import DeskReader
-from torra.verdict.risk_engine import Position
+from torra.verdict import sentiment_rules
 from torra.verdict.signal_states import POSITION_STATES
 from torra.verdict.trade_outcome import value_at_bid
-from torra.words.radar import CODES
+from torra.words.radar import BUCKET_WORDS, CODES
 
 MOVED_ATR: Final = 3.0
 
-NOT_DEBATED: Final = "not debated"
-HELD: Final = "held"
-
-BUCKETS: Final[tuple[Bucket, ...]] = ("act", "exit_radar", "watch")
+States = Mapping[str, StreamState]
+Values = Mapping[str, float | str | None]
+Held = tuple[tuple[str, ...], Values]
+"""What speaks against holding a position on, as codes, and the facts of them."""
 
 log = logging.getLogger("torra")
 
 
-@dataclass(frozen=True, slots=True)
-class HeldSide:
-    """A position with the row of its opening, its codes, and the facts of them."""
-
-    position: Position
-    opening: RowDict
-    codes: tuple[str, ...]
-    facts: tuple[Fact, ...]
-
-
 def scan(
-    reader: DeskReader, symbols: Sequence[str] = (), portfolio: Sequence[str] = ()
+    reader: DeskReader, symbols: Sequence[str] = (), portfolio: Collection[str] = ()
 ) -> RadarRun:
     """Return one scan over all streams, or over some symbols.
 
@@ -65,25 +54,30 @@ def scan(
     begun, scanned = System().monotonic(), System().real_now()
     streams = universe(reader, symbols)
     states, failed = _states(reader, streams)
-    held = {} if not states else _held(reader, states)
     together = groups({name: state.closes for name, state in states.items()})
+    held = _held(reader, states)
     rows = [
-        row.model_copy(update={"moves_with": together[row.stream]})
-        for state in states.values()
-        if (row := _row(reader, state, states, held.get(state.stream.name))) is not None
+        row
+        for name, state in states.items()
+        if (row := _row(reader, state, states, held.get(name), together[name])) is not None
     ]
     rows.sort(key=lambda row: (
-        row.symbol not in portfolio, row.distance is None, row.distance or 0.0, row.age_s,
-        row.stream,
+        row.symbol not in portfolio, row.distance is None, row.distance, row.age_s, row.stream,
     ))  # fmt: skip
-    buckets = {name: tuple(row for row in rows if row.bucket == name) for name in BUCKETS}
-    counts = {name: len(those) for name, those in buckets.items()}
+    buckets = {name: tuple(row for row in rows if row.bucket == name) for name in BUCKET_WORDS}
+    count = len(held)
     return RadarRun(
         **buckets,
-        portfolio_brief=_brief(buckets, held.values()),
+        portfolio_brief=(
+            f"{headline(rows)}.",
+            f"The desk holds {count} position{'' if count == 1 else 's'}.",
+        ),
         tool_calls=0,
         audit_log=(),
-        reasoning_log=tuple(map(_reasoning, rows)),
+        reasoning_log=tuple(
+            f"{row.stream}: {'; '.join(CODES[row.bucket][code].meaning for code in row.codes)}."
+            for row in rows
+        ),
         elapsed_seconds=round(System().monotonic() - begun, 3),
         scanned_at=iso(scanned.replace(microsecond=0)),
         using_non_ai_fallback=False,
@@ -93,12 +87,12 @@ def scan(
         mode="rules",
         as_of=iso(reader.as_of),
         coverage=Coverage(
-            streams=len(streams), quiet=len(states) - len(rows), failed=tuple(failed), **counts
+            streams=len(streams),
+            quiet=len(states) - len(rows),
+            failed=tuple(failed),
+            **{name: len(those) for name, those in buckets.items()},
         ),
     )
-
-
-# --- the streams ----------------------------------------------------------------------------------
 
 
 def _states(
@@ -112,51 +106,60 @@ def _states(
             states[stream.name] = state_of(reader, stream)
         except StoreUnavailable:
             raise
-        except Exception as error:  # noqa: BLE001 - one symbol's fault is one row
-            failed.append(_failure(stream, error))
-    for name, state in [*states.items()]:
+        except DataUnavailable as error:
+            failed.append(RadarFailure(
+                stream=stream.name, code=error.reason, message=error.detail
+            ))  # fmt: skip
+        except Exception as error:
+            log.exception("radar: %s", stream.name)
+            why = bounded(f"{stream.name}: {type(error).__name__}")
+            failed.append(RadarFailure(stream=stream.name, code="BROKEN", message=why))
+    for name, state in states.items():
         if state.is_anew:
-            own = {other: one for other, one in states.items() if _alike(one, state)}
             profile = reader.profiles[state.stream.instance.id]
-            try:
-                states[name] = weigh(own, state, profile)
-            except ValueError as error:
-                del states[name]
-                failed.append(_failure(state.stream, error))
+            known = {
+                one.stream.timeframe: (one.closed, one.composite)
+                for one in _of_symbol(states, state)
+                if one.composite is not None and one.closed <= state.closed
+            }
+            value = sentiment_rules.consensus(known, profile.timeframe_weights, state.closed)
+            verdict = sentiment_rules.verdict(value, profile.thresholds)
+            states[name] = replace(state, consensus=value, verdict=verdict)
     return states, failed
 
 
-def _alike(one: StreamState, other: StreamState) -> bool:
-    left, right = one.stream, other.stream
-    return (left.instance.id, left.symbol) == (right.instance.id, right.symbol)
-
-
-def _failure(stream: RadarStream, error: Exception) -> RadarFailure:
-    code = error.code if isinstance(error, StreamFault) else "BROKEN"
-    if code == "BROKEN":
-        log.warning("radar: %s: %s: %s", stream.name, type(error).__name__, error)
-    message = str(error) if code != "BROKEN" else f"{stream.name}: {type(error).__name__}"
-    return RadarFailure(stream=stream.name, code=code, message=bounded(message))
+def _of_symbol(states: States, state: StreamState) -> list[StreamState]:
+    """Return the states of one instance and symbol."""
+    own = state.stream._replace(timeframe="")
+    return [one for one in states.values() if one.stream._replace(timeframe="") == own]
 
 
 # --- rows -----------------------------------------------------------------------------------------
 
 
 def _row(
-    reader: DeskReader, state: StreamState, states: Mapping[str, StreamState], held: HeldSide | None
+    reader: DeskReader,
+    state: StreamState,
+    states: States,
+    held: Held | None,
+    moves_with: tuple[str, ...],
 ) -> RadarRow | None:
     """Return the row of a stream; None where it is quiet."""
-    found: dict[Bucket, tuple[str, ...]] = {
-        "act": _act_codes(reader, state),
-        "exit_radar": held.codes if held else (),
-        "watch": tuple(_watch_codes(reader, state, states)),
+    against, facts = held or ((), {})
+    did = _opening(state)
+    lives = did in ("HELD_BACK", "OBSERVED") or _lives(reader, state.record)
+    acts = did and lives and state.current and state.stream.kind == "own"
+    found: dict[Bucket, Sequence[str]] = {
+        "act": (did,) if acts else (),
+        "exit_radar": against,
+        "watch": _watch_codes(reader, state, states, did),
     }
-    bucket = next((name for name in BUCKETS if found[name]), None)
+    bucket = next((name for name in BUCKET_WORDS if found[name]), None)
     if bucket is None:
         return None
-    codes = found[bucket]
-    word = NOT_DEBATED if state.is_anew else HELD if held else ""
-    denied = state.record.denied if state.record and "HELD_BACK" in codes else ()
+    codes = tuple(found[bucket])
+    word = "not debated" if state.is_anew else "held" if held else ""
+    denied = state.record.denied if state.record and did == "HELD_BACK" and acts else ()
     return RadarRow(
         stream=state.stream.name,
         symbol=state.stream.symbol,
@@ -164,80 +167,59 @@ def _row(
         bucket=bucket,
         code=codes[0],
         codes=codes,
-        facts=(*_facts(reader, state), *(held.facts if held and bucket == "exit_radar" else ())),
+        facts=_facts(reader, state, facts if bucket == "exit_radar" else {}),
         as_of=iso(state.closed),
         age_s=(reader.as_of - state.closed).total_seconds(),
         distance=_distance(state),
+        moves_with=moves_with,
         state=CODES["act"][codes[0]].word if bucket == "act" else word,
         deny_reason=str(denied[0]) if denied else "",
     )
 
 
-def _act_codes(reader: DeskReader, state: StreamState) -> tuple[str, ...]:
-    record = state.record
-    if record is None or state.is_anew or not state.current or state.stream.kind != "own":
-        return ()
-    code = _opening_code(state)
-    lives = code in ("HELD_BACK", "OBSERVED") or _lives(reader, state)
-    return (code,) if code and lives else ()
-
-
-def _opening_code(state: StreamState) -> str:
+def _opening(state: StreamState) -> str:
     """Return what a tick did about an opening that its verdict asks for, "" without one."""
     record = state.record
     if record is None or record.verdict == "HOLD":
         return ""
     if any(signal.kind == "open" for signal in record.signals):
         return "OPENED"
-    if record.reason == PROPOSED:
-        return "PROPOSED"
-    if record.reason == EXECUTION_OFF:
-        return "OBSERVED"
-    return "HELD_BACK" if record.denied else ""
+    named = {PROPOSED: "PROPOSED", EXECUTION_OFF: "OBSERVED"}
+    return named.get(record.reason, "HELD_BACK" if record.denied else "")
 
 
-def _lives(reader: DeskReader, state: StreamState) -> bool:
-    """Return whether an order or a proposal of a stream's tick still lives."""
-    record = state.record
+def _lives(reader: DeskReader, record: TickRecord | None) -> bool:
+    """Return whether an order or a proposal of a tick still lives."""
     if record is None:
         return False
-    place = (record.instance, record.timeframe, record.bar_time)
-    proposed = any(
-        (row.instance, row.timeframe, row.bar_time) == place and parse(row.expires) > reader.as_of
+    key = f"{record.instance}|{record.timeframe}|{record.bar_time}"
+    rows = (reader.database.signal(one.sid) for one in record.signals if one.kind == "open")
+    return any(row is not None and row["state"] in POSITION_STATES for row in rows) or any(
+        row.torra_key == key and parse(row.expires) > reader.as_of
         for row in reader.database.proposals()
     )
-    rows = (reader.database.signal(one.sid) for one in record.signals if one.kind == "open")
-    return proposed or any(row is not None and row["state"] in POSITION_STATES for row in rows)
 
 
-def _watch_codes(
-    reader: DeskReader, state: StreamState, states: Mapping[str, StreamState]
-) -> Iterator[str]:
-    opening = _opening_code(state)
-    hosted = state.stream.kind == "hosted"
-    move = move_of(state, reader.as_of)
-    minutes = _event_minutes(state, reader.as_of)
-    leans = {one.composite > 0.0 for one in states.values() if one.composite and _alike(one, state)}
+def _watch_codes(reader: DeskReader, state: StreamState, states: States, did: str) -> list[str]:
+    move, minutes = state.move(reader.as_of), _event_minutes(state, reader.as_of)
+    leans = {one.composite > 0.0 for one in _of_symbol(states, state) if one.composite}
+    hosted, near = state.stream.kind == "hosted", reader.settings.radar.near
+    ends = (state.thresholds.buy, -state.thresholds.sell)
     holds = {
         "STALE": not (state.current or state.rests),
         "DATA_MISSING": state.missed > 0,
         "NOT_DEBATED": state.is_anew and state.verdict != "HOLD",
         "HOSTED": hosted and state.current and state.verdict != "HOLD",
-        "ENDED": state.current and opening in ("OPENED", "PROPOSED") and not hosted,
-        "NEAR_THRESHOLD": _is_near(state, reader.settings.radar.near),
+        "ENDED": not hosted and state.current and did in ("OPENED", "PROPOSED"),
+        "NEAR_THRESHOLD": state.current
+        and state.consensus is not None
+        and min(abs(state.consensus - end) for end in ends) <= near,
         "TIMEFRAMES_DISAGREE": len(leans) > 1,
         "TRIAGE": bool(state.triage),
         "EVENT_NEAR": minutes is not None and minutes <= EVENT_MINUTES,
         "MOVED": move is not None and abs(move) >= MOVED_ATR,
     }
-    return (code for code, yes in holds.items() if yes)
-
-
-def _is_near(state: StreamState, near: float) -> bool:
-    if state.consensus is None or state.rests or not state.current:
-        return False
-    ends = (state.thresholds.buy, -state.thresholds.sell)
-    return min(abs(state.consensus - end) for end in ends) <= near
+    return [code for code, yes in holds.items() if yes]
 
 
 def _distance(state: StreamState) -> float | None:
@@ -258,125 +240,76 @@ def _event_minutes(state: StreamState, as_of: datetime) -> float | None:
 # --- positions ------------------------------------------------------------------------------------
 
 
-def _held(reader: DeskReader, states: Mapping[str, StreamState]) -> dict[str, HeldSide]:
-    """Return the positions of own instances by the stream that each stands on.
+def _held(reader: DeskReader, states: States) -> dict[str, Held]:
+    """Return what is held by the stream that it stands on: that whose tick opened it.
 
-    It is that whose tick opened it, else the shortest of its instance that could be read.
+    Where that cannot be read, it is another one of its instance.
     """
-    held = {}
-    openings = {str(row["sid"]): row for row in reader.database.openings()}
-    for position in reader.database.positions():
-        opening = openings.get(position.signal_id)
-        own = [
-            state for state in states.values()
-            if state.stream.kind == "own" and state.stream.instance.id == position.instance
-        ]  # fmt: skip
-        if opening is None or opening["price"] is None or not own:
+    held: dict[str, Held] = {}
+    database = reader.database
+    openings = {row["sid"]: row for row in database.openings() if row["price"] is not None}
+    for position in database.positions():
+        opening, name = openings.get(position.signal_id), position.instance
+        own = sorted(
+            (one for one in states.values()
+             if one.stream.kind == "own" and one.stream.instance.id == name),
+            key=lambda one: not opening or one.stream.timeframe != opening["timeframe"],
+        )  # fmt: skip
+        profile = reader.profiles.get(name)
+        spec = spec_of(profile, position.symbol) if profile else None
+        if opening is None or not own or profile is None or spec is None:
             continue
-        state = next((one for one in own if one.stream.timeframe == opening["timeframe"]), own[0])
-        spec = _spec(reader, state)
-        if spec is not None:
-            held[state.stream.name] = _against(reader, state, position, opening, spec)
+        state, as_of = own[0], reader.as_of
+        bid = bar_table.newest_close(database, name, state.stream.instance.timeframes, as_of)
+        value = value_at_bid(position, position.entry if bid is None else bid, spec)
+        stop_left, target_left = way_left(
+            position.side, position.entry, value.price,
+            position.stop, position.target, position.planned_stop,
+        )  # fmt: skip
+        key = f"{name}|{opening['timeframe']}|{opening['bar_time']}"
+        regime = tick_queries.words_of(database, [key], ("regime",)).get(key, {}).get("regime")
+        before = regime["name"] if isinstance(regime, dict) else ""
+        lost = database.exposure(name, state.stream.timeframe, as_of=as_of)["day_loss"]
+        share = 100.0 * lost / (profile.risk.capital * profile.risk.daily_loss_cap_pct)
+        codes = exit_codes(HeldPosition(
+            position.side, state.verdict, state.consensus, stop_left, target_left, state.regime,
+            before, _event_minutes(state, as_of), not (state.current or state.rests), share,
+        ))  # fmt: skip
+        held[state.stream.name] = codes, {
+            "radar.r": value.r, "radar.stop_left": stop_left, "radar.target_left": target_left,
+            "radar.regime_before": before or None, "radar.loss_share": share,
+        }  # fmt: skip
     return held
 
 
-def _spec(reader: DeskReader, state: StreamState) -> SymbolSpec | None:
-    try:
-        return reader.profiles[state.stream.instance.id].symbol(state.stream.symbol)
-    except (ConfigError, KeyError):
-        return None
+# --- facts ----------------------------------------------------------------------------------------
 
 
-def _against(
-    reader: DeskReader, state: StreamState, position: Position, opening: RowDict, spec: SymbolSpec
-) -> HeldSide:
-    """Return what speaks against holding a position on, with the facts."""
-    instance, database = state.stream.instance, reader.database
-    bid = bar_table.newest_close(database, instance.id, instance.timeframes, reader.as_of)
-    value = None if bid is None else value_at_bid(position, bid, spec)
-    ways = (1.0, 1.0)
-    if value is not None:
-        levels = (position.stop, position.target, position.planned_stop)
-        ways = way_left(position.side, position.entry, value.price, *levels)
-    key = f"{opening['instance']}|{opening['timeframe']}|{opening['bar_time']}"
-    before = tick_queries.words_of(database, [key], ("regime",)).get(key, {}).get("regime")
-    risk = reader.profiles[instance.id].risk
-    exposure = database.exposure(instance.id, state.stream.timeframe, as_of=reader.as_of)
-    cap = risk.capital * risk.daily_loss_cap_pct / 100.0
-    found = HeldPosition(
-        side=position.side,
-        verdict=state.verdict,
-        consensus=state.consensus,
-        stop_left=ways[0],
-        target_left=ways[1],
-        regime=state.regime,
-        regime_before=str(before["name"]) if isinstance(before, dict) else "",
-        event_minutes=_event_minutes(state, reader.as_of),
-        stale=not (state.current or state.rests),
-        loss_share=exposure["day_loss"] / cap if cap else 0.0,
-    )
-    facts = {
-        "radar.r": None if value is None else value.r,
-        "radar.stop_left": found.stop_left,
-        "radar.target_left": found.target_left,
-        "radar.regime_before": found.regime_before or None,
-        "radar.loss_share": found.loss_share,
-    }
-    source = "signals"
-    return HeldSide(
-        position,
-        opening,
-        exit_codes(found),
-        tuple(_fact(state, name, one, source) for name, one in facts.items()),
-    )
-
-
-# --- facts and sentences --------------------------------------------------------------------------
-
-
-def _facts(reader: DeskReader, state: StreamState) -> tuple[Fact, ...]:
-    """Return the evidence of a stream's codes."""
-    limit = None
-    if state.consensus is not None:
-        limit = state.thresholds.buy if state.consensus >= 0.0 else -state.thresholds.sell
-    values: dict[str, float | str | None] = {
+def _facts(reader: DeskReader, state: StreamState, more: Values) -> tuple[Fact, ...]:
+    """Return the evidence of a row's codes: what is known of it."""
+    ends = state.thresholds
+    values: Values = {
         "radar.consensus": state.consensus,
-        "radar.threshold": limit,
+        "radar.threshold": ends.buy if (state.consensus or 0.0) >= 0.0 else -ends.sell,
         "technical.close": state.close,
         "technical.atr14": state.atr,
         "market.regime": state.regime or None,
         "market.triage": " ".join(state.triage) or None,
-        "radar.moved_atr": move_of(state, reader.as_of),
+        "radar.moved_atr": state.move(reader.as_of),
         "radar.to_event_min": _event_minutes(state, reader.as_of),
         "radar.missed": float(state.missed) or None,
+        **more,
     }
-    source = "score" if state.is_anew else "tick"
+    bar = iso(state.closed - state.closes.step)
     return tuple(
-        _fact(state, name, value, source) for name, value in values.items() if value is not None
+        Fact(
+            id=f"{state.stream.name}@{bar}/{name}",
+            value=value,
+            unit="" if name in CODES["fact"] else unit_of(name),
+            as_of=iso(state.closed),
+            source="signals" if name in more else "bars" if state.is_anew else "ticks",
+            name=CODES["fact"][name].word if name in CODES["fact"] else name_of(name),
+        )
+        for name, value in values.items()
+        if value is not None
     )
-
-
-def _fact(state: StreamState, name: str, value: float | str | None, source: str) -> Fact:
-    own = CODES["fact"].get(name)
-    return Fact(
-        id=f"{state.prefix}{name}",
-        value=value,
-        unit="" if own else unit_of(name),
-        as_of=iso(state.closed),
-        source=source,
-        name=own.word if own else name_of(name),
-    )
-
-
-def _brief(
-    buckets: Mapping[Bucket, Sequence[RadarRow]], held: Iterable[HeldSide]
-) -> tuple[str, ...]:
-    """Return what the scan comes to in sentences of code."""
-    count = len([*held])
-    said = f"The desk holds {count} position{'' if count == 1 else 's'}."
-    return f"{headline(buckets)}.", said
-
-
-def _reasoning(row: RadarRow) -> str:
-    meanings = "; ".join(CODES[row.bucket][code].meaning for code in row.codes)
-    return f"{row.stream}: {meanings}."

@@ -6,24 +6,22 @@ brings it; nothing of it is stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import pandas as pd
 
 from torra.config import Instance
 from torra.desk import wiring
 from torra.desk.looking_desk import look_at
-from torra.errors import ConfigError
+from torra.errors import ConfigError, DataUnavailable
 from torra.store import hosted as hosted_table
 from torra.tools.desk_reader import DeskReader
 
 
-@dataclass(frozen=True, slots=True)
-class RadarStream:
-    """One stream of a scan; of a watched one `instance` is that whose feed and profile serve it."""
+class RadarStream(NamedTuple):
+    """One stream of a scan; of a watched one `instance` is that whose profile counts."""
 
     kind: Literal["own", "hosted", "watched"]
     instance: Instance
@@ -40,49 +38,45 @@ def open_reader(home: Path) -> DeskReader:
     """Open a home for a scan, at its desk's time of now; raises ConfigError without a desk."""
     settings, database, desk = look_at(home)
     profiles = {name: setup.profile for name, setup in desk.setups.items()}
-    now = desk.clock.now().replace(microsecond=0)
-    return DeskReader(home, database, settings, profiles, now)
+    return DeskReader(home, database, settings, profiles, desk.clock.now().replace(microsecond=0))
 
 
 def universe(reader: DeskReader, symbols: Sequence[str] = ()) -> list[RadarStream]:
     """Return the streams of a scan, of some symbols only where they are named.
 
-    Raises ConfigError for a symbol that is not among them, with the list.
+    Raises ConfigError where the radar is off, and for a symbol that is not scanned, with the list.
     """
-    streams = [*_streams(reader)]
-    known = sorted({one.symbol for one in streams})
-    for symbol in symbols:
-        if symbol not in known:
-            raise ConfigError(
-                f"symbols: {symbol[:40]} is not scanned; there are {', '.join(known)}"
-            )
-    return [one for one in streams if not symbols or one.symbol in symbols]
+    if not reader.settings.radar.enabled:
+        raise ConfigError("the radar is off: set radar.enabled to true in desk.json")
+    own = reader.instances
+    traded = {name for one in own for name in (one.symbol, one.broker_name)}
+    chosen = [
+        *(("own", one, one.symbol) for one in own),
+        *(("hosted", one, one.symbol) for one in hosted_table.hosted_instances(reader.database)),
+        *(("watched", own[0], name) for name in reader.settings.radar.watch
+          if own and name not in traded),
+    ]  # fmt: skip
+    known = {symbol for _, _, symbol in chosen}
+    if unknown := [symbol for symbol in symbols if symbol not in known]:
+        there = ", ".join(sorted(known))
+        raise ConfigError(f"symbols: {unknown[0][:40]} is not scanned; there are {there}")
+    return [
+        RadarStream(kind, one, symbol, timeframe)  # type: ignore[arg-type]  # one of the three
+        for kind, one, symbol in chosen
+        if not symbols or symbol in symbols
+        for timeframe in one.timeframes
+    ]
 
 
-def _streams(reader: DeskReader) -> Iterator[RadarStream]:
-    for one in reader.instances:
-        for timeframe in one.timeframes:
-            yield RadarStream("own", one, one.symbol, timeframe)
-    for one in hosted_table.hosted_instances(reader.database):
-        for timeframe in one.timeframes:
-            yield RadarStream("hosted", one, one.symbol, timeframe)
-    traded = {name for one in reader.instances for name in (one.symbol, one.broker_name)}
-    for symbol in reader.settings.radar.watch if reader.instances else ():
-        if symbol not in traded:
-            server = reader.instances[0]
-            for timeframe in server.timeframes:
-                yield RadarStream("watched", server, symbol, timeframe)
-
-
-def read_watched(reader: DeskReader, stream: RadarStream) -> tuple[Instance, pd.DataFrame]:
-    """Return the newest bars of a watched stream, and the instance whose feed brought them.
-
-    Raises ConfigError that says why no feed of the desk does.
-    """
+def read_watched(reader: DeskReader, stream: RadarStream) -> pd.DataFrame:
+    """Return the newest bars of a watched stream; raises DataUnavailable that says why not."""
     why = ""
-    servers = {(one.feed, one.channel): one for one in reversed(reader.instances)}
-    for server in reversed(servers.values()):
-        asks = server.model_copy(update={"companions": {"radar": stream.symbol}})
+    try:
+        reader.profiles[stream.instance.id].symbol(stream.symbol)
+    except ConfigError as error:
+        raise DataUnavailable("NO_TERMS", f"{stream.symbol} cannot be read: {error}") from error
+    for feed in {(one.feed, one.channel): one for one in reader.instances}.values():
+        asks = feed.model_copy(update={"companions": {"radar": stream.symbol}})
         try:
             readers = wiring.open_companions(
                 [asks], reader.settings, reader.home, reader.database, keep=False
@@ -92,6 +86,6 @@ def read_watched(reader: DeskReader, stream: RadarStream) -> tuple[Instance, pd.
             why = why or str(error)
             continue
         if reading.frame is not None:
-            return server, reading.frame
+            return reading.frame
         why = why or reading.says
-    raise ConfigError(why)
+    raise DataUnavailable("NOT_READ", f"{stream.symbol} cannot be read: {why}")

@@ -39,25 +39,15 @@ def run(store: Store, number: int) -> RowDict | None:
     return store.row("SELECT * FROM radar_runs WHERE id = ?", number)
 
 
-def newest_row(store: Store) -> RowDict | None:
-    """Return the newest run, also one that failed; None without one."""
-    return store.row("SELECT * FROM radar_runs ORDER BY id DESC LIMIT 1")
+def newest_run(store: Store, universe: str = "%", *, failed: bool = False) -> RowDict | None:
+    """Return the newest run of a universe, or of any; None without one.
 
-
-def newest_run(store: Store, universe: str = "") -> RowDict | None:
-    """Return the newest run with a document, of a universe or of any; None without one."""
-    which = "AND universe = ? " if universe else ""
+    It has a document, unless the newest may have `failed`.
+    """
     return store.row(
-        f"SELECT * FROM radar_runs WHERE document <> '' {which}ORDER BY id DESC LIMIT 1",  # noqa: S608
-        *filter(None, (universe,)),
-    )
-
-
-def runs_after(store: Store, number: int, limit: int) -> list[RowDict]:
-    """Return the runs of a greater number that have a document, oldest first."""
-    return store.rows(
-        "SELECT * FROM radar_runs WHERE id > ? AND document <> '' ORDER BY id LIMIT ?",
-        number, limit,
+        "SELECT * FROM radar_runs WHERE universe LIKE ? AND (document <> '' OR ?) "
+        "ORDER BY id DESC LIMIT 1",
+        universe, failed,
     )  # fmt: skip
 
 

@@ -5,9 +5,10 @@ Page, command, notices and docs read these rows.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from agents.features import rows_of
 
@@ -19,20 +20,13 @@ class CodeWords(NamedTuple):
     meaning: str
 
 
-_ROWS: Final = rows_of(Path(__file__).with_name("radar.csv"))
-
-CODES: Final[Mapping[str, Mapping[str, CodeWords]]] = {
-    table: {
-        row["code"]: CodeWords(row["word"], row["meaning"])
-        for row in _ROWS
-        if row["table"] == table
-    }
-    for table in ("act", "watch", "exit_radar", "failed", "trigger", "fact")
-}
+CODES: Final[Mapping[str, dict[str, CodeWords]]] = defaultdict(dict)
 """Every code by its table: the three buckets, failures, triggers of a fallback, facts."""
 
+for _row in rows_of(Path(__file__).with_name("radar.csv")):
+    CODES[_row["table"]][_row["code"]] = CodeWords(_row["word"], _row["meaning"])
 
-BUCKET_WORDS: Final[Mapping[str, str]] = {
+BUCKET_WORDS: Final[Mapping[Literal["act", "exit_radar", "watch"], str]] = {
     "act": "Would open", "exit_radar": "Look at what is held", "watch": "Watch",
 }  # fmt: skip
 """The heading of each bucket, in the order of a page."""

@@ -80,7 +80,6 @@ FEEDS: Final = {
 FIRST: Final = {**FEEDS, "host": "it comes with the first question of your scorer"}
 """What to do when a stream never had a bar, by its feed."""
 
-RADAR_SPANS: Final = {"24 hours": timedelta(hours=24), "30 days": timedelta(days=30)}
 RADAR_MODES: Final = ("ai", "rules", "cached", "error")
 """By what a scan may have been made, in the order of the ladder."""
 
@@ -499,17 +498,14 @@ Run = Callable[[HealthContext], Signs]
 
 def radar(context: HealthContext) -> Signs:
     """Yield by what the scans of the last day and of 30 days were made."""
-    for name, span in RADAR_SPANS.items():
-        counts = radar_runs.mode_counts(context.database, System().real_now() - span)
+    for days in (1, 30):
+        since = System().real_now() - timedelta(days=days)
+        counts = dict.fromkeys(RADAR_MODES, 0) | radar_runs.mode_counts(context.database, since)
         total = sum(counts.values())
-        shares = {mode: counts.get(mode, 0) / total if total else 0.0 for mode in RADAR_MODES}
-        if not total:
-            yield CheckResult(name, "note", "no scan: the page Radar or torra radar makes one")
-            continue
-        level = "warn" if shares["error"] or shares["cached"] else "ok"
-        said = ", ".join(f"{share:.0%} {mode}" for mode, share in shares.items())
+        said = ", ".join(f"{mode} {count / max(total, 1):.0%}" for mode, count in counts.items())
+        level = "warn" if counts["cached"] + counts["error"] else "ok" if total else "note"
         remedy = "the page Radar says which stream fails, and why" if level == "warn" else ""
-        yield CheckResult(name, level, f"{total} scans: {said}", remedy)
+        yield CheckResult(f"{24 * days} hours", level, f"{total} scans: {said}", remedy)
 
 
 PARTS: Final[Mapping[str, tuple[str, tuple[Run, ...]]]] = {

@@ -38,7 +38,7 @@ def radar() -> ResponseReturnValue:
     row = radar_runs.run(backing().database, jobs.number_in(asked)) if asked else _newest()
     if asked and not (row and row["document"]):
         abort(404)
-    newest = radar_runs.newest_row(backing().database)
+    newest = radar_runs.newest_run(backing().database, failed=True)
     return desk_page(
         "radar.html",
         here=True,
