@@ -267,8 +267,9 @@ def _held(reader: DeskReader, states: States) -> dict[str, Held]:
             position.stop, position.target, position.planned_stop,
         )  # fmt: skip
         key = f"{name}|{opening['timeframe']}|{opening['bar_time']}"
-        regime = tick_queries.words_of(database, [key], ("regime",)).get(key, {}).get("regime")
-        before = regime["name"] if isinstance(regime, dict) else ""
+        # Two names: one alone would be no list.
+        words = tick_queries.words_of(database, [key], ("regime", "action")).get(key, {})
+        before = str((words.get("regime") or {}).get("name", ""))
         lost = database.exposure(name, state.stream.timeframe, as_of=as_of)["day_loss"]
         share = 100.0 * lost / (profile.risk.capital * profile.risk.daily_loss_cap_pct)
         codes = exit_codes(HeldPosition(
