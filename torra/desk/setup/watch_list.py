@@ -27,7 +27,7 @@ def set_watch(desk: CommandContext, symbols: Sequence[str]) -> CommandResult:
     if not values:
         raise ConfigError(f"{path} is not there: this desk is the demo; torra init makes your own")
     before = values.get("radar", {}).get("watch", [])
-    values = {**values, "radar": {**values.get("radar", {}), "watch": [*symbols]}}
+    values = {**values, "radar": {**values.get("radar", {}), "watch": [*dict.fromkeys(symbols)]}}
     after = [*validate(DeskSettings, values, DESK).radar.watch]
     try:
         write_whole(path.with_name(DESK_BEFORE), content)
