@@ -85,7 +85,7 @@ def test_without_a_fresh_run_it_is_an_error_that_is_counted(
     with pytest.raises(RadarError, match="too old" if hours else "none is stored"):
         ladder.run(later)
     counts = radar_runs.mode_counts(reader.database, reader.database.now() - timedelta(days=1))
-    assert counts == {"error": 1} | ({"rules": 1} if hours else {})
+    assert counts == {"ai": 0, "rules": int(bool(hours)), "cached": 0, "error": 1}
     newest = radar_runs.newest_run(reader.database, failed=True)
     assert newest is not None and (newest["mode"], newest["document"]) == ("error", "")
 

@@ -17,6 +17,7 @@ from tests.worlds.jobs import done_here
 from tests.worlds.told import Pager, ToldDesk
 from torra.clock import iso
 from torra.config import DeskSettings, NoticeSettings, load_desk
+from torra.dashboard.answers import adapters
 from torra.errors import ConfigError
 from torra.jobs import asking
 from torra.radar import job as radar_job
@@ -66,6 +67,8 @@ def test_a_program_asks_for_a_scan_and_reads_it(pages: Pages) -> None:
     found = RadarRun.model_validate_json(json.dumps(latest["result"]))
     assert found.coverage.streams == 2 and found.mode == "rules" and found.watch
     audit = pages.json(f"/api/v1/radar/audit/{latest['run']}")
+    for name, answer in (("latest", latest), ("status", status), ("audit", audit)):
+        adapters()[f"api_radar_{name}"].validate_json(json.dumps(answer))
     assert len(audit["reasoning_log"]) == len((*found.act, *found.watch, *found.exit_radar))
     assert pages.json("/api/v1/radar/audit/77", 404) and pages.json("/api/v1/radar/status/9", 404)
 

@@ -15,6 +15,9 @@ from torra.store.connection import RowDict, Store
 
 KEEP: Final = timedelta(days=30)
 
+MODES: Final = ("ai", "rules", "cached", "error")
+"""By what a run may have been made, in the order of the ladder."""
+
 MOST: Final = 3_000
 """Newest runs that are kept."""
 
@@ -39,19 +42,21 @@ def run(store: Store, number: int) -> RowDict | None:
     return store.row("SELECT * FROM radar_runs WHERE id = ?", number)
 
 
-def newest_run(store: Store, universe: str = "%", *, failed: bool = False) -> RowDict | None:
+def newest_run(store: Store, universe: str = "", *, failed: bool = False) -> RowDict | None:
     """Return the newest run of a universe, or of any; None without one.
 
     It has a document, unless the newest may have `failed`.
     """
+    which = "" if failed else "WHERE document <> '' "
+    which += "AND universe = ?" if universe else ""
     return store.row(
-        "SELECT * FROM radar_runs WHERE universe LIKE ? AND (document <> '' OR ?) "
-        "ORDER BY id DESC LIMIT 1",
-        universe, failed,
-    )  # fmt: skip
+        "SELECT * FROM radar_runs WHERE id = "  # noqa: S608 - words of ours
+        f"(SELECT max(id) FROM radar_runs {which})",
+        *filter(None, (universe,)),
+    )
 
 
 def mode_counts(store: Store, since: datetime) -> dict[str, int]:
     """Return how many runs there were of each mode since a moment of real time."""
-    sql = "SELECT mode, count(*) FROM radar_runs WHERE at >= ? GROUP BY mode"
-    return dict(store.tuples(sql, since))
+    sql = "SELECT count(*) FROM radar_runs WHERE mode = ? AND at >= ?"
+    return {mode: int(store.value(sql, mode, since)) for mode in MODES}

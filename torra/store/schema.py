@@ -584,5 +584,6 @@ CREATE TABLE radar_runs (
     trigger_code TEXT NOT NULL, document TEXT NOT NULL
 );
 CREATE INDEX radar_runs_universe ON radar_runs (universe, id) WHERE document <> '';
-CREATE INDEX radar_runs_at ON radar_runs (at, mode);
+CREATE INDEX radar_runs_shown ON radar_runs (id) WHERE document <> '';
+CREATE INDEX radar_runs_mode ON radar_runs (mode, at);
 """

@@ -80,9 +80,6 @@ FEEDS: Final = {
 FIRST: Final = {**FEEDS, "host": "it comes with the first question of your scorer"}
 """What to do when a stream never had a bar, by its feed."""
 
-RADAR_MODES: Final = ("ai", "rules", "cached", "error")
-"""By what a scan may have been made, in the order of the ladder."""
-
 NO_TICK: Final = "start the desk: torra run; its log names each tick that failed"
 DAMAGED: Final = "a backup from before may have the record whole: torra restore lists the backups"
 WAITS: Final = "wait for the close of the next bar"
@@ -500,7 +497,7 @@ def radar(context: HealthContext) -> Signs:
     """Yield by what the scans of the last day and of 30 days were made."""
     for days in (1, 30):
         since = System().real_now() - timedelta(days=days)
-        counts = dict.fromkeys(RADAR_MODES, 0) | radar_runs.mode_counts(context.database, since)
+        counts = radar_runs.mode_counts(context.database, since)
         total = sum(counts.values())
         said = ", ".join(f"{mode} {count / max(total, 1):.0%}" for mode, count in counts.items())
         level = "warn" if counts["cached"] + counts["error"] else "ok" if total else "note"

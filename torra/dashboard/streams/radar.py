@@ -64,18 +64,18 @@ def api_radar_latest() -> ResponseReturnValue:
     return jsonify(run=row["id"], result=RadarRun.model_validate_json(row["document"]).model_dump())
 
 
-def api_radar_status(job: str) -> ResponseReturnValue:
+def api_radar_status(number: str) -> ResponseReturnValue:
     """Answer how far a scan is, and the number of its run once it is done."""
-    row = jobs.job_row(job)
+    row = jobs.job_row(number)
     if row["kind"] != RADAR.name:
         abort(404)
     made = int(row["made"]) if row["state"] == "done" else None
     return jsonify(job=row["id"], state=row["state"], says=row["says"], run=made)
 
 
-def api_radar_audit(run: str) -> ResponseReturnValue:
+def api_radar_audit(number: str) -> ResponseReturnValue:
     """Answer what a run read, and why each row is there; 409 for a run that failed."""
-    row = radar_runs.run(backing().database, jobs.number_in(run)) or abort(404)
+    row = radar_runs.run(backing().database, jobs.number_in(number)) or abort(404)
     if not row["document"]:
         why = f"{row['trigger_code']}: {words_of(row['trigger_code']).meaning}"
         return jsonify(error=why, status=409), 409
@@ -129,8 +129,8 @@ WATCH: Final[Fields] = {
 ROUTES = (
     Route("/radar", "radar", radar),
     Api("/api/v1/radar/latest", "api_radar_latest", api_radar_latest),
-    Api("/api/v1/radar/status/<job>", "api_radar_status", api_radar_status),
-    Api("/api/v1/radar/audit/<run>", "api_radar_audit", api_radar_audit, conflicts=True),
+    Api("/api/v1/radar/status/<number>", "api_radar_status", api_radar_status),
+    Api("/api/v1/radar/audit/<number>", "api_radar_audit", api_radar_audit, conflicts=True),
     Command(
         "/api/v1/radar/run",
         "run_radar",
