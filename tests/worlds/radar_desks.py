@@ -38,10 +38,11 @@ def reader(
 
 
 def store_walks(database: Database, *, mirrored: bool = False) -> None:
-    """Store 1,104 quarters of eight walks and their hours; the last four move with the first."""
+    """Store 1,104 quarters of eight walks and their hours; the last four move together, one of
+    them the other way."""
     for number, one in enumerate(EIGHT):
         quarters = price_series.walk(1_104, 7 if number > 3 else number)
-        if mirrored:
+        if mirrored != (number == 7):
             quarters = price_series.mirrored(quarters)
         database.store_bars(one.id, "M15", quarters)
         database.store_bars(one.id, "H1", aggregate(quarters, "M15", "H1"))

@@ -495,14 +495,14 @@ Run = Callable[[HealthContext], Signs]
 
 def radar(context: HealthContext) -> Signs:
     """Yield by what the scans of the last day and of 30 days were made."""
-    for days in (1, 30):
+    for name, days in (("24 hours", 1), ("30 days", 30)):
         since = System().real_now() - timedelta(days=days)
         counts = radar_runs.mode_counts(context.database, since)
         total = sum(counts.values())
         said = ", ".join(f"{mode} {count / max(total, 1):.0%}" for mode, count in counts.items())
         level = "warn" if counts["cached"] + counts["error"] else "ok" if total else "note"
         remedy = "the page Radar says which stream fails, and why" if level == "warn" else ""
-        yield CheckResult(f"{24 * days} hours", level, f"{total} scans: {said}", remedy)
+        yield CheckResult(name, level, f"{total} scans: {said}", remedy)
 
 
 PARTS: Final[Mapping[str, tuple[str, tuple[Run, ...]]]] = {
