@@ -28,6 +28,7 @@ def radar(home: Path, /, symbols: tuple[str, ...]) -> CommandAnswer:
 
 
 def _lines(found: RadarRun) -> Iterator[str]:
+    from torra.words.orders import HOLD_REASONS  # noqa: PLC0415
     from torra.words.radar import BUCKET_WORDS, words_of  # noqa: PLC0415
 
     yield " ".join(found.portfolio_brief)
@@ -39,7 +40,7 @@ def _lines(found: RadarRun) -> Iterator[str]:
             yield f"\n{heading}"
         for row in rows:
             words = ", ".join(words_of(code).word for code in row.codes)
-            more = f" ({row.deny_reason})" if row.deny_reason else ""
+            more = f" ({HOLD_REASONS.get(row.deny_reason)})" if row.deny_reason else ""
             yield f"  {row.stream.replace('|', ' '):<14} {words}{more}"
     yield f"\n{found.coverage.quiet} of {found.coverage.streams} streams are quiet."
     for failure in found.coverage.failed:

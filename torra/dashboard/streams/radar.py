@@ -23,6 +23,7 @@ from torra.errors import ConfigError
 from torra.radar.job import FIELDS, LONGEST, RADAR
 from torra.radar.result import RadarRow, RadarRun
 from torra.store import radar_runs
+from torra.words.orders import HOLD_REASONS
 from torra.words.radar import BUCKET_WORDS, words_of
 
 PER_MINUTE: Final = 10
@@ -48,6 +49,7 @@ def radar() -> ResponseReturnValue:
         buckets=BUCKET_WORDS,
         tones=TONES,
         words_of=words_of,
+        reasons=HOLD_REASONS,
         values=values,
         jobs=jobs.shown([one for one in jobs.going_on() if one["kind"] == RADAR.name]),
     )
