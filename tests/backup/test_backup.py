@@ -421,6 +421,7 @@ def cut(path: Path) -> Path:
     return path
 
 
+LATER_STEP = "UPDATE _sqlite_migrations SET name = 'schema_9' WHERE name = 'schema_2'"
 ADD_FILE = f"INSERT INTO {backup_store.FILES} VALUES (?, X'7b7d')"
 BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "missing": (lambda path: path.with_name("none.db"), "there is no backup"),
@@ -432,8 +433,8 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
         "has not the rows that it was made with",
     ),
     "a-newer-schema": (
-        lambda path: rewritten(path, "UPDATE _sqlite_migrations SET name = 'schema_9'"),
-        "has schema_9, newer than this program's schema_1; update Torra",
+        lambda path: rewritten(path, LATER_STEP),
+        f"has schema_9, newer than this program's schema_{NEWEST}; update Torra",
     ),
     "of-before": (
         lambda path: rewritten(path, BEFORE["steps"]),
