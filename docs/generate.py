@@ -34,7 +34,7 @@ from agents.contracts import ANOMALIES, VECTORS, Role
 from agents.registry import AGENTS, TRADER
 from agents.swarm.anomalies import RELATIONS, ROWS
 from agents.texts.door import UNWRAPPINGS
-from docs import dependencies
+from docs import dependencies, radar_page
 from scoring_rubric import task_of
 from torra.bridges.guards import GUARDS
 from torra.clock import TIMEFRAMES
@@ -47,6 +47,7 @@ from torra.config import (
     Instance,
     NoticeSettings,
     Profile,
+    RadarSettings,
     SymbolSpec,
 )
 from torra.dashboard import description
@@ -219,6 +220,7 @@ def render_profile_docs() -> str:
         *_rows(Instance, "instances[]."),
         *_rows(Channel, "channels.NAME."),
         *_rows(NoticeSettings, "notices."),
+        *_rows(RadarSettings, "radar."),
     ]
     parts += [COLUMNS + "".join(desk)]
     return "\n".join([*parts, TAIL])
@@ -434,6 +436,8 @@ def write() -> None:
     (ROOT / "docs" / "guards.md").write_text(
         guard_table((one.reason, one.scope, one.meaning) for one in GUARDS), encoding="utf-8"
     )
+    radar = radar_page.PAGE.read_text(encoding="utf-8")
+    radar_page.PAGE.write_text(radar_page.with_tables(radar), encoding="utf-8")
     dependencies.PAGE.write_text(dependencies.render(), encoding="utf-8")
     transcripts.PAGE.write_text(transcripts.render(), encoding="utf-8")
     security = ROOT / "docs" / "security.md"

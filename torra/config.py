@@ -48,6 +48,7 @@ from torra.config_sections import (
     NewsSettings,
     NoticeSettings,
     OutsideSettings,
+    RadarSettings,
     SentimentWeights,
     Thresholds,
     once,
@@ -74,6 +75,7 @@ __all__ = [
     "NoticeSettings",
     "OutsideSettings",
     "Profile",
+    "RadarSettings",
     "Risk",
     "SentimentWeights",
     "SymbolSpec",
@@ -426,6 +428,15 @@ class DeskSettings(Section):
         "values are",
     )
     notices: NoticeSettings = NoticeSettings()
+    radar: RadarSettings = RadarSettings()
+
+    @field_validator("radar")
+    @classmethod
+    def _watched(cls, value: RadarSettings) -> RadarSettings:
+        for symbol in value.watch:
+            if not is_broker_symbol(symbol):
+                raise ValueError(f"radar.watch: {symbol!r} is no symbol: {BROKER_SYMBOL_RULE}")
+        return value
 
     @model_validator(mode="after")
     def _unique(self) -> DeskSettings:

@@ -211,6 +211,26 @@ class Channel(Section):
         return value
 
 
+class RadarSettings(Section):
+    """The radar: which symbols deserve a look now (docs/radar.md)."""
+
+    enabled: bool = Field(True, description="false: nothing is scanned, by nobody")
+    every: Literal["H1", "M15", "off"] = Field(
+        "H1", description="scan after the ticks of each close of this timeframe; off = when asked"
+    )
+    watch: tuple[str, ...] = Field(
+        (),
+        strict=False,
+        max_length=40,
+        description="symbols of the desk's feeds that are scanned beside its own, never traded: by "
+        "the feed's name",
+    )
+    near: float = Field(
+        0.10, gt=0, le=1, description="a consensus this close to a threshold is near it"
+    )
+    agents: Literal["off"] = Field("off", description="off = by code alone; nothing else yet")
+
+
 NOTICE_LEVELS: Final = ("note", "trade", "decision", "alarm")
 """Levels of a notice, the least first."""
 
@@ -225,6 +245,9 @@ class NoticeSettings(Section):
     )
     detail: Literal["full", "short"] = Field(
         "full", description="short: no prices, no lots, no amounts of money"
+    )
+    radar: bool = Field(
+        False, description="true: tell once in 4 hours of a stream that enters act or exit radar"
     )
     quiet_hours: str = Field(
         "", description="alarms alone between these times, such as 22:00-07:00; empty = never"

@@ -14,6 +14,7 @@ from tests.faults.planted_doors import DOORS
 from tests.faults.planted_firm import FIRM
 from tests.faults.planted_hosted import HOSTED
 from tests.faults.planted_lessons import LESSONS
+from tests.faults.planted_radar import RADAR
 from tests.faults.planted_storage import STORAGE
 from tests.faults.planted_swarm import SWARM
 from tests.faults.planted_texts import TEXTS
@@ -22,6 +23,6 @@ from tests.faults.planted_trading import TRADING
 from tests.faults.planting import Fault, faults
 
 FAULTS: Final[tuple[Fault, ...]] = (
-    *faults(STORAGE, DEBATE, HOSTED, LESSONS, FIRM, SWARM, TRADING, TEXTS, DOORS, TOOLS),
+    *faults(STORAGE, DEBATE, HOSTED, LESSONS, FIRM, SWARM, TRADING, TEXTS, DOORS, TOOLS, RADAR),
 )
 """In the order of the page."""

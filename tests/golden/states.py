@@ -50,8 +50,10 @@ from torra.desk.event_stream import EventStream
 from torra.desk.looking_desk import look_at
 from torra.desk_lock import DeskLock
 from torra.exhibits import report, trade_file
+from torra.radar import ladder
 from torra.store import ledger as ledger_table
 from torra.store import ticks as claim_table
+from torra.tools.desk_reader import DeskReader
 
 BOTH: Final = (desks.BTC, desks.EUR)
 CLOSES: Final = 8
@@ -67,7 +69,7 @@ class Instant(journals.Moody):
 
 
 def demo(home: Path, end: ExitStack) -> Flask:
-    """The demo after two hours with everything: four instances, headlines, skips, two replays."""
+    """The demo after two hours with all: four instances, headlines, skips, two replays, a scan."""
     with patch.object(stored_days, "WARM_UP", 2), patch.object(journals, "Moody", Instant):
         stored_days.live(home, CLOSES)
     replay = replay_exhibits.demo_document()
@@ -85,6 +87,8 @@ def demo(home: Path, end: ExitStack) -> Flask:
     assert lock.acquire()
     end.callback(lock.release)
     claim_table.begin_run(context.database, "run 77", 77)
+    desk = context.desk
+    ladder.run(DeskReader.of_desk(home, context.settings, desk, context.database))
     return _app(context)
 
 

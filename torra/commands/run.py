@@ -43,8 +43,8 @@ from torra.feeds.protocol import stream_state
 from torra.home import has_database
 from torra.imports import settle
 from torra.one_heap import limit_malloc_arenas
+from torra.radar.job import KINDS
 from torra.replay import uploads
-from torra.replay.job_kinds import KINDS
 from torra.services import in_background
 
 ENDING: Final = "Ctrl-C ends it."

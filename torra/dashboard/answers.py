@@ -21,6 +21,7 @@ from torra.desk.costs import KEPT_FIELDS, TOKENS
 from torra.jobs import asking
 from torra.money.book import AccountMoney, DayCap
 from torra.notices.listing import TEXTS
+from torra.radar.result import RadarRun
 from torra.store.audit import SEALED, Break
 from torra.store.trade.rows import (
     AlarmRow,
@@ -188,6 +189,9 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "history": Objects,
     },
     "api_profiles": {"profiles": list[ProfileLine], "desk": Object},
+    "api_radar_audit": {"run": int, "tool_calls": int, "reasoning_log": list[str]},
+    "api_radar_latest": {"run": int, "result": RadarRun},
+    "api_radar_status": {"job": int, "state": str, "says": str, "run": int | None},
     "api_replay": Object,
     "api_replays": {"replays": Objects, "left_out": int},
     "api_signal": {

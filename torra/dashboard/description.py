@@ -201,7 +201,7 @@ def _answers(route: Route, method: str) -> JsonObject:
 def _refusals(route: Route, method: str) -> JsonObject:
     left_out = {"401", "403"} if route.scope is None else set()
     if method in SAFE:
-        left_out |= {*CHANGING}
+        left_out |= {*CHANGING} - ({"409"} if route.conflicts else set())
     if route.scope is None and route.per_minute is None:  # else a wrong token may have to wait
         left_out |= {*WAITS}
     return {

@@ -168,12 +168,17 @@ def percentile(closes: Closes) -> float | None:
 
 
 def correlation(
-    times: Times, closes: Closes, own_times: Times, own_closes: Closes, step: timedelta
+    times: Times,
+    closes: Closes,
+    own_times: Times,
+    own_closes: Closes,
+    step: timedelta,
+    count: int = CORRELATED,
 ) -> float | None:
-    """Return Pearson's correlation of the last CORRELATED common one-bar log returns, or None."""
+    """Return Pearson's correlation of the last `count` common one-bar log returns, or None."""
     common, here, there = np.intersect1d(times, own_times, assume_unique=True, return_indices=True)
-    pairs = np.flatnonzero(np.diff(common) == step // MICROSECOND)[-CORRELATED:]
-    if len(pairs) < CORRELATED:
+    pairs = np.flatnonzero(np.diff(common) == step // MICROSECOND)[-count:]
+    if len(pairs) < count:
         return None
     moves = [
         (logs[pairs + 1] - logs[pairs])

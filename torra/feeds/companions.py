@@ -62,12 +62,16 @@ log = logging.getLogger("torra")
 
 
 class CompanionReading(NamedTuple):
-    """What was last read of a companion on a timeframe, for the close `as_of`."""
+    """What was last read of a companion on a timeframe, for the close `as_of`.
+
+    `frame` has the whole bars, where they passed the door and somebody looks at them.
+    """
 
     name: str
     timeframe: str
     bars: CompanionBars
     as_of: datetime
+    frame: pd.DataFrame | None = None
 
     @property
     def lack(self) -> str:
@@ -148,10 +152,11 @@ class CompanionReader(CloseReader[CompanionsAtClose]):
 
     def look(self, timeframe: str, as_of: datetime) -> list[CompanionReading]:
         """Read each companion now, in the caller's thread: for a check, not for a tick."""
-        return [
-            CompanionReading(name, timeframe, fetch(self._feed, symbol, timeframe, as_of)[0], as_of)
-            for name, symbol in self._symbols.items()
-        ]
+        readings = []
+        for name, symbol in self._symbols.items():
+            bars, frame = fetch(self._feed, symbol, timeframe, as_of)
+            readings.append(CompanionReading(name, timeframe, bars, as_of, frame))
+        return readings
 
     def readings(self) -> list[CompanionReading]:
         """Return what was last read of each companion on each timeframe, for people."""

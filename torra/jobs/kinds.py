@@ -38,9 +38,6 @@ gone, its process died, or a lock that it needs is held by somebody else.
 ATTEMPTS: Final = 2
 """How often a job is begun. A desk that is stopped in order gives its attempt back."""
 
-THE_DESK: Final = "the desk"
-"""Who asked for a job that no person asked for: what a person asks for is done before."""
-
 Parameters = Mapping[str, JsonValue]
 
 

@@ -25,7 +25,7 @@ from typing import Final
 from instance_database import Database
 from torra.clock import System
 from torra.errors import StoreUnavailable
-from torra.jobs.kinds import ATTEMPTS, THE_DESK, JobKind, parameters_of
+from torra.jobs.kinds import ATTEMPTS, JobKind, parameters_of
 from torra.jobs.process import Bounds, ChildMessage, JobProcess
 from torra.services import Service
 from torra.store import jobs as job_table
@@ -200,7 +200,7 @@ class Worker(Service):
             if now >= self._due.setdefault(row["id"], now + self._retry_seconds)
         ]
         due += job_table.jobs_in(self._database, "queued")
-        return sorted(due, key=lambda row: (row["asked_by"] == THE_DESK, row["id"]))
+        return sorted(due, key=lambda row: (row["asked_by"] == job_table.THE_DESK, row["id"]))
 
     def _look(self, run: _Run) -> None:
         """Look after a job that runs."""

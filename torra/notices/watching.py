@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from agents.debate.deliberation import OUTAGE
 from instance_database import Database
@@ -40,13 +40,15 @@ from torra.notices.words import (
 from torra.providers.call_health import health
 from torra.store import ledger as ledger_table
 from torra.store import notices as notice_table
-from torra.store import tick_queries
+from torra.store import radar_runs, tick_queries
 from torra.store.notices import PATIENCE_SECONDS
 from torra.store.standings import WarmUps
 from torra.store.trade import signals as signal_table
 from torra.store.trade.rows import ProposalRow, SignalRow
 from torra.tick.sentence import NO_AGENT
 from torra.verdict.signal_states import EXECUTED
+from torra.words.badge import capital
+from torra.words.radar import BUCKET_WORDS, words_of
 
 if TYPE_CHECKING:
     from torra.money.book import Setups
@@ -85,6 +87,9 @@ STEPS: Final[Mapping[str, tuple[str, str]]] = {
     "CLOSED": ("close", "closed_at"),
 }
 """The notice of an order to open by the state that it has come to, and the field of its time."""
+
+RADAR_PAUSE: Final = timedelta(hours=4)
+"""Real time in which a row of the radar is told once."""
 
 SKIPS: Final = 500
 """Skipped closes since the newest tick that are looked at."""
@@ -195,7 +200,7 @@ class Watcher:
         look = NoticeRound(
             self._database, [*self._setups()], formatter, self._paper, now, real, self._awake or now
         )
-        for rule in rules:
+        for rule in (*rules, radar) if self._settings.radar else rules:
             rule(look)
         return self._write(look)
 
@@ -352,6 +357,32 @@ def silences(look: NoticeRound) -> None:
         if look.now - max(since, look.awake) >= patience:
             facts = {"timeframe": item.shortest, "span": span(look.now - since)}
             look.add(f"silent:{key}", "silent", facts, item.id)
+
+
+def radar(look: NoticeRound) -> None:
+    """Tell streams that enter `act` or `exit_radar`, each once in RADAR_PAUSE."""
+    run, stood = radar_runs.newest_run(look.database), look.cursor("radar")
+    last: dict[str, Any] = json.loads(stood or '{"run": 0, "rows": [], "told": {}}')
+    if run is None or run["id"] == last["run"]:
+        return
+    document = json.loads(run["document"])
+    rows = {
+        f"{row['bucket']} {row['stream']}": row for row in document["act"] + document["exit_radar"]
+    }
+    pause = iso(look.real - RADAR_PAUSE)
+    told = {name: at for name, at in last["told"].items() if at > pause}
+    for name, row in rows.items() if stood else ():
+        if name not in last["rows"] and name not in told:
+            told[name] = iso(look.real)
+            words = [words_of(code) for code in row["codes"]]
+            facts = {
+                "bucket": BUCKET_WORDS[row["bucket"]].lower(),
+                "words": ", ".join(one.word for one in words),
+                "meanings": capital("; ".join(one.meaning for one in words)),
+            }
+            instance = str(row["stream"]).partition("|")[0]
+            look.add(f"radar:{name}:{run['id']}", "radar", facts, instance)
+    look.cursors["radar"] = json.dumps({"run": run["id"], "rows": [*rows], "told": told})
 
 
 RULES: Final = (orders, proposals, alarms, states)

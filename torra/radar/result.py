@@ -5,6 +5,7 @@ One model for the page, the command, the API and the store.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -90,3 +91,18 @@ class RadarRun(BaseModel):
     mode: Literal["ai", "rules", "cached"]
     as_of: str
     coverage: Coverage
+
+
+def headline(rows: Sequence[RadarRow]) -> str:
+    """Return in one clause what deserves a look; rows that move together count as one."""
+    chosen = {
+        "would open": [row for row in rows if row.bucket == "act"],
+        "near": [row for row in rows if "NEAR_THRESHOLD" in row.codes],
+        "close to its stop": [row for row in rows if "NEAR_STOP" in row.codes],
+    }
+    counts = {
+        word: len({frozenset((row.stream, *row.moves_with)) for row in those})
+        for word, those in chosen.items()
+    }
+    parts = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    return f"Deserves a look now: {parts}" if parts else "Nothing deserves a look now"

@@ -18,6 +18,12 @@ from torra.store.connection import RowDict, Store
 KEPT: Final = 200
 """Jobs that have ended and are kept."""
 
+THE_DESK: Final = "the desk"
+"""Who asked for a job that no person asked for: what a person asks for is done before."""
+
+KEPT_OF_DESK: Final = 20
+"""The same of a kind that the desk asked for by itself: it may ask each hour."""
+
 MOST_WAITING: Final = 20
 """Jobs that may wait and run at the same time in each lane of a worker."""
 
@@ -128,10 +134,12 @@ def end_job(store: Store, number: int, was: str, state: str, says: str, made: st
         )
         if ended:
             store.change(
-                "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs "  # noqa: S608
-                f"WHERE state NOT IN {GOES_ON} ORDER BY id DESC LIMIT -1 OFFSET ?)",
-                KEPT,
-            )
+                "DELETE FROM jobs WHERE id IN (SELECT id FROM (SELECT id, asked_by, "  # noqa: S608
+                "row_number() OVER (PARTITION BY asked_by = ?, iif(asked_by = ?, kind, '') "
+                f"ORDER BY id DESC) AS place FROM jobs WHERE state NOT IN {GOES_ON}) "
+                "WHERE place > iif(asked_by = ?, ?, ?))",
+                THE_DESK, THE_DESK, THE_DESK, KEPT_OF_DESK, KEPT,
+            )  # fmt: skip
         return ended
 
 

@@ -599,3 +599,16 @@ CREATE TRIGGER tool_calls_never_replaced BEFORE INSERT ON tool_calls
     )
     BEGIN SELECT RAISE(ABORT, 'the audit of tools is append-only'); END;
 """
+
+RADAR_RUNS: Final = """
+-- Scans of the radar (torra.store.radar_runs).
+CREATE TABLE radar_runs (
+    id INTEGER PRIMARY KEY,
+    universe TEXT NOT NULL, as_of TEXT NOT NULL, at TEXT NOT NULL,
+    mode TEXT NOT NULL CHECK (mode IN ('ai', 'rules', 'cached', 'error')),
+    trigger_code TEXT NOT NULL, document TEXT NOT NULL
+);
+CREATE INDEX radar_runs_universe ON radar_runs (universe, id) WHERE document <> '';
+CREATE INDEX radar_runs_shown ON radar_runs (id) WHERE document <> '';
+CREATE INDEX radar_runs_mode ON radar_runs (mode, at);
+"""

@@ -17,6 +17,7 @@ from flask.typing import ResponseReturnValue
 
 SCREENS: Final = (
     "screens.entry", "trade.orders", "screens.tick", "screens.watching", "screens.home",
+    "streams.radar",
     "screens.views", "trade.order_pages", "trade.approvals", "trade.signals", "trade.trades",
     "trade.journal", "trade.lessons", "screens.costs", "settings.models", "screens.agent_effect",
     "screens.history", "settings.profiles", "settings.new_symbol", "settings.first_run",
@@ -36,7 +37,8 @@ class Route:
 
     `reply` is the kind of answer. `per_minute` is how often one visitor may ask, None for any
     number. `query` and `body` describe parameters and JSON body for the API's description. A route
-    that takes `files` takes its body as multipart/form-data, no larger than any other body.
+    that takes `files` takes its body as multipart/form-data, no larger than any other body. One
+    with `conflicts` may answer a GET with 409.
     """
 
     rule: str
@@ -49,6 +51,7 @@ class Route:
     query: Fields = field(default_factory=dict)
     body: Fields = field(default_factory=dict)
     files: bool = False
+    conflicts: bool = False
 
     @property
     def summary(self) -> str:

@@ -21,7 +21,7 @@ from typing import Final
 
 from agent_config import VENDORS
 from instance_database import Database
-from torra.clock import parse
+from torra.clock import System, parse
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.screens import health_outside
 from torra.dashboard.screens.health_outside import NAMED, collectors, level_of
@@ -46,7 +46,7 @@ from torra.providers.call_health import ModelHealth
 from torra.providers.vendors.addresses import address
 from torra.store import ledger as ledger_table
 from torra.store import notices as notice_table
-from torra.store import tick_queries
+from torra.store import radar_runs, tick_queries
 from torra.store import ticks as claim_table
 from torra.store.hosted import FEED
 from torra.store.migrations import NEWEST, schema
@@ -482,6 +482,19 @@ def _is_lasting(finding: CheckResult) -> bool:
 
 Run = Callable[[HealthContext], Signs]
 
+
+def radar(context: HealthContext) -> Signs:
+    """Yield by what the scans of the last day and of 30 days were made."""
+    for name, days in (("24 hours", 1), ("30 days", 30)):
+        since = System().real_now() - timedelta(days=days)
+        counts = radar_runs.mode_counts(context.database, since)
+        total = sum(counts.values())
+        said = ", ".join(f"{mode} {count / max(total, 1):.0%}" for mode, count in counts.items())
+        level = "warn" if counts["cached"] + counts["error"] else "ok" if total else "note"
+        remedy = "the page Radar says which stream fails, and why" if level == "warn" else ""
+        yield CheckResult(name, level, f"{total} scans: {said}", remedy)
+
+
 PARTS: Final[Mapping[str, tuple[str, tuple[Run, ...]]]] = {
     "trading": ("Trading", (trading, agents, swarms)),
     "streams": ("Feeds and streams", (streams,)),
@@ -490,6 +503,7 @@ PARTS: Final[Mapping[str, tuple[str, tuple[Run, ...]]]] = {
     "providers": ("Providers", (providers,)),
     "news": ("News and calendar", (news, calendar)),
     "beyond": ("Beyond the chart", (health_outside.numbers, health_outside.companions)),
+    "radar": ("Radar", (radar,)),
     "database": ("Database", (database, sound)),
     "events": ("Event streams and notices", (event_streams, notices)),
     "access": ("Access", (reach, tokens)),

@@ -34,7 +34,9 @@ from torra.exhibits.glances import CandlePaths, GlanceCandle, MoneyPaths
 from torra.feeds.sample import SHOWN_AS
 from torra.money.book import AccountMoney, Money
 from torra.money.open_positions import LinePoint
+from torra.radar.result import RadarRun
 from torra.store import jobs as job_table
+from torra.store import radar_runs
 from torra.words.ticks import SOURCES
 
 TILES: Final = CHARTED
@@ -130,6 +132,8 @@ def overview() -> str:
         agents=_agents(data),
         worth=job_table.newest_says(behind.database, "worth") if behind else "",
         watching=_watch(behind) if behind else "",
+        radar=radar_runs.newest_run(behind.database) if behind else None,
+        parsed=RadarRun.model_validate_json,
     )
 
 

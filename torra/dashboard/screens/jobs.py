@@ -84,6 +84,8 @@ class JobsShown(NamedTuple):
         if row["state"] == "done" and row["kind"] == "settings":
             # Its own page shows what it found, and so does that of its profile.
             return url_for(".job", number=row["id"])
+        if row["state"] == "done" and row["kind"] == "radar":
+            return url_for(".radar", run=row["made"])
         if row["state"] != "done" or row["kind"] != "replay" or not allowed(row["made"]):
             return ""
         return url_for(".replay", name=row["made"])
@@ -118,7 +120,7 @@ def api_jobs() -> ResponseReturnValue:
 
 def job(number: str) -> str:
     """Show one job: what was asked, how far it is, what it came to."""
-    row = _row(number)
+    row = job_row(number)
     is_try = row["kind"] == tried.KIND
     return desk_page(
         "job.html",
@@ -134,7 +136,7 @@ def job(number: str) -> str:
 def api_job(number: str) -> ResponseReturnValue:
     """Answer one job."""
     database = backing().database
-    return jsonify(desk_runs=database.desk_runs(), jobs=[asking.shown(_row(number))])
+    return jsonify(desk_runs=database.desk_runs(), jobs=[asking.shown(job_row(number))])
 
 
 # --- the commands ---------------------------------------------------------------------------------
@@ -161,7 +163,7 @@ def start_replay() -> ResponseReturnValue:
 
 def cancel(number: str) -> ResponseReturnValue:
     """Cancel a job: one that waits at once, one that runs within two seconds."""
-    wanted = _number(number)
+    wanted = number_in(number)
 
     def run() -> CommandOutcome:
         done = asking.cancel(reach(), person(), wanted)
@@ -192,12 +194,13 @@ def queued(done: CommandResult, *, works: bool) -> CommandOutcome:
     return CommandOutcome("accepted", text, done.before, done.after, more, on_record=True)
 
 
-def _row(number: str) -> Row:
-    return job_table.job(backing().database, _number(number)) or abort(404)
+def job_row(number: str) -> Row:
+    """Return a job by the number in an address; 404 for none."""
+    return job_table.job(backing().database, number_in(number)) or abort(404)
 
 
-def _number(text: str) -> int:
-    """Return the number of a job in an address; 404 for what is none."""
+def number_in(text: str) -> int:
+    """Return the number in an address, of a job or a run; 404 for what is none."""
     # 15 digits: a number of any length would be slow to read and too large for SQLite
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else abort(404)
 

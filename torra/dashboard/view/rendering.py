@@ -55,6 +55,7 @@ MENU: Final = (
     Room(
         "Symbols",
         (
+            MenuPage("radar", "Radar"),
             MenuPage("symbols", "All symbols"),
             MenuPage("history", "History"),
             MenuPage("watching", "Debates"),

@@ -143,18 +143,25 @@ def place_of(home: Path, settings: DeskSettings) -> SymbolHome:
     target = home.absolute()
     if past:
         target = target.with_name(f"{target.name}{OWN}")
-    path = target / DESK
-    values: Mapping[str, Any] = {}
-    content = b""
-    if lies(path):
-        try:
-            content = read_regular(path)
-            values = json.loads(content.decode("utf-8-sig"), object_pairs_hook=no_key_twice)
-        except (OSError, ValueError, RecursionError) as error:
-            raise ConfigError(f"cannot read {path}: {error}") from error
-        validate(DeskSettings, values, str(path))
+    content, values = read_desk(target / DESK)
     version = hashlib.sha256(content).hexdigest()[:16]
     return SymbolHome(target, home / UPLOADS, values, version, past)
+
+
+def read_desk(path: Path) -> tuple[bytes, dict[str, Any]]:
+    """Return a desk.json as it lies there, checked, and its values; b"" and {} without one.
+
+    Raises ConfigError for one that cannot be read, or is broken.
+    """
+    if not lies(path):
+        return b"", {}
+    try:
+        content = read_regular(path)
+        values = json.loads(content.decode("utf-8-sig"), object_pairs_hook=no_key_twice)
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"cannot read {path}: {error}") from error
+    validate(DeskSettings, values, str(path))
+    return content, values
 
 
 def offered(place: SymbolHome) -> list[str]:

@@ -17,7 +17,6 @@ from torra.config import load_desk
 from torra.errors import ConfigError
 from torra.evaluation.wording import count
 from torra.jobs.kinds import (
-    THE_DESK,
     JobKind,
     JobRequest,
     JobResult,
@@ -112,7 +111,7 @@ def keep_up(database: Database) -> None:
         with suppress(ConfigError):  # the queue is full: it is asked for at a later turn
             job_table.queue_job(database,
                 WORTH.name, key_of(WORTH, {}), title=_title(ticks), parameters=told,
-                actor=THE_DESK,
+                actor=job_table.THE_DESK,
             )  # fmt: skip
 
 

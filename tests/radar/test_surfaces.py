@@ -1,0 +1,233 @@
+"""The radar where people and programs meet it: job, command, page, addresses, notice, health."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docs import radar_page
+from tests.doubles.visitors import bearer
+from tests.worlds.desk_pages import Pages, open_pages
+from tests.worlds.hands import torra
+from tests.worlds.jobs import done_here
+from tests.worlds.told import Pager, ToldDesk
+from torra.clock import iso
+from torra.config import DeskSettings, NoticeSettings, load_desk
+from torra.dashboard.answers import adapters
+from torra.errors import ConfigError
+from torra.jobs import asking
+from torra.radar import job as radar_job
+from torra.radar import ladder
+from torra.radar.job import KINDS, RADAR
+from torra.radar.result import RadarRun
+from torra.store import jobs as job_table
+from torra.store import radar_runs
+from torra.trading.commanding import COMMAND_LINE
+
+JSON = {"Accept": "application/json"}
+RUN = "/api/v1/radar/run"
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Iterator[Pages]:
+    found = open_pages(tmp_path / "home")
+    (found.backing.home / "desk.json").write_text(
+        json.dumps({"instances": [{"symbol": "BTCUSD"}], "radar": {"near": 1.0}})
+    )
+    yield found
+    found.desk.close()
+
+
+def post(pages: Pages, address: str, status: int, **asked: Any) -> Any:
+    answer = pages.client().post(address, json=asked, headers=JSON)
+    assert answer.status_code == status, answer.text
+    return answer.get_json()
+
+
+def scanned(pages: Pages) -> int:
+    """Ask for a scan as a program does, do it, and return the number of its run."""
+    told = post(pages, RUN, 202)
+    done_here(pages.database, pages.backing.home, RADAR, told["job"])
+    return int((job_table.job(pages.database, told["job"]) or {})["made"])
+
+
+def test_a_program_asks_for_a_scan_and_reads_it(pages: Pages) -> None:
+    assert pages.json("/api/v1/radar/latest", 404)["status"] == 404
+    told = post(pages, RUN, 202)
+    assert post(pages, RUN, 202)["job"] == told["job"], "the same request is one job"
+    status = pages.json(f"/api/v1/radar/status/{told['job']}")
+    assert (status["state"], status["run"]) == ("queued", None)
+    done_here(pages.database, pages.backing.home, RADAR, told["job"])
+    latest = pages.json("/api/v1/radar/latest")
+    assert latest["run"] == pages.json(f"/api/v1/radar/status/{told['job']}")["run"]
+    found = RadarRun.model_validate_json(json.dumps(latest["result"]))
+    assert found.coverage.streams == 2 and found.mode == "rules" and found.watch
+    audit = pages.json(f"/api/v1/radar/audit/{latest['run']}")
+    for name, answer in (("latest", latest), ("status", status), ("audit", audit)):
+        adapters()[f"api_radar_{name}"].validate_json(json.dumps(answer))
+    assert len(audit["reasoning_log"]) == len((*found.act, *found.watch, *found.exit_radar))
+    assert pages.json("/api/v1/radar/audit/77", 404) and pages.json("/api/v1/radar/status/9", 404)
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"symbols": "GOLD"}, "GOLD is not scanned; there are BTCUSD"),
+        ({"odd": "x"}, "odd: a scan has no such parameter"),
+        ({"symbols": "x" * 401}, "symbols: write symbols with commas"),
+    ],
+)
+def test_a_bad_request_leaves_no_job(pages: Pages, asked: dict[str, str], why: str) -> None:
+    assert why in post(pages, RUN, 409, **asked)["reason"]
+    assert job_table.jobs(pages.database) == []
+
+
+def test_who_may_only_read_starts_no_scan_and_sets_no_watch_list(pages: Pages) -> None:
+    for address, scope in ((RUN, "read"), ("/api/v1/radar/watch", "approve")):
+        answer = pages.app.test_client().post(address, json={}, headers=bearer(scope))
+        assert answer.status_code == 403
+
+
+def test_a_failed_run_is_told_as_one(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ladder, "scan", lambda *_: 1 / 0)
+    told = post(pages, RUN, 202)
+    with pytest.raises(ladder.RadarError):
+        done_here(pages.database, pages.backing.home, RADAR, told["job"])
+    failed = radar_runs.newest_run(pages.database, failed=True)
+    assert failed is not None
+    answer = pages.json(f"/api/v1/radar/audit/{failed['id']}", 409)
+    assert answer["error"].startswith("CORE_FAILED")
+    assert "and no run was fresh enough" in pages.text("/radar")
+    assert "error 100%" in pages.text("/health")
+
+
+def test_the_page_and_home_show_the_newest_run(pages: Pages) -> None:
+    assert "No scan yet" in pages.text("/radar") and "Deserves a look" not in pages.text("/")
+    number = scanned(pages)
+    said = RadarRun.model_validate_json(
+        (radar_runs.run(pages.database, number) or {})["document"]
+    ).portfolio_brief[0]
+    page = pages.text("/radar")
+    assert said in page and "BTCUSD M15" in page and said in pages.text("/")
+    assert pages.text(f"/radar?run={number}").count("<tr>") == page.count("<tr>")
+    pages.text("/radar?run=99", 404)
+    assert "1 scans: ai 0%, rules 100%" in pages.text("/health")
+
+
+def test_the_watch_list_is_written_into_desk_json(pages: Pages) -> None:
+    home = pages.backing.home
+    before = (home / "desk.json").read_bytes()
+    told = post(pages, "/api/v1/radar/watch", 200, symbols="EURUSD, XAUUSD, EURUSD")
+    assert told["reason"] == "The radar watches EURUSD, XAUUSD."
+    assert load_desk(home).radar.watch == ("EURUSD", "XAUUSD") and load_desk(home).radar.near == 1.0
+    assert (home / "desk.json.before").read_bytes() == before
+    wrong = post(pages, "/api/v1/radar/watch", 409, symbols="a\\b")
+    assert "is no symbol" in wrong["reason"]
+    assert load_desk(home).radar.watch == ("EURUSD", "XAUUSD")
+    scanned(pages)
+    assert "EURUSD H1" in pages.text("/radar")
+
+
+def test_the_desk_asks_by_itself_once_the_ticks_of_a_close_are_stored(pages: Pages) -> None:
+    path = pages.backing.home / "desk.json"
+    values = {"instances": [{"symbol": "BTCUSD", "timeframes": ["M15"]}]}
+
+    def asks(every: str) -> int:
+        path.write_text(json.dumps({**values, "radar": {"every": every}}))
+        radar_job.keep_up(pages.database)
+        return len(job_table.jobs(pages.database))
+
+    assert asks("off") == 0
+    assert (asks("M15"), asks("M15")) == (1, 1)
+    (row,) = job_table.jobs(pages.database)
+    now = pages.database.desk_time()
+    assert row["asked_by"] == job_table.THE_DESK and now is not None
+    assert json.loads(row["parameters"])["close"] == iso(now)
+
+
+def test_of_what_the_desk_asked_for_little_is_kept(pages: Pages) -> None:
+    """A scan each hour takes no place of what a person asked for."""
+    asking.ask(pages.database, pages.backing.home, RADAR, {}, COMMAND_LINE)
+    for number in range(30):
+        if number:
+            job_table.queue_job(
+                pages.database, "radar", str(number), title="", parameters="{}",
+                actor=job_table.THE_DESK,
+            )  # fmt: skip
+        newest = job_table.jobs(pages.database)[0]
+        job_table.end_job(pages.database, newest["id"], "queued", "done", "")
+    kept = job_table.jobs(pages.database)
+    assert len(kept) == 1 + job_table.KEPT_OF_DESK and kept[-1]["asked_by"] == "command line"
+
+
+def test_the_command_scans_under_the_lock_or_hands_a_job_in(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = pages.backing.home
+    monkeypatch.setattr(radar_job, "PATIENCE_S", 0.3)
+    with pytest.raises(ConfigError, match=r"job 1 is queued: it has no run yet"):
+        radar_job.at_home(home, {})
+    done_here(pages.database, home, RADAR, 1)
+    pages.desk.lock.release()
+    number, document = radar_job.at_home(home, {"symbols": "BTCUSD"})
+    assert number == 2 and RadarRun.model_validate_json(document).coverage.streams == 2
+    assert len(job_table.jobs(pages.database)) == 1
+
+
+@pytest.mark.journey
+def test_the_command_says_what_deserves_a_look(pages: Pages) -> None:
+    pages.desk.lock.release()
+    told = torra(pages.backing.home, "radar").output
+    assert "streams are quiet" in told and "BTCUSD M15" in told
+
+
+def test_a_home_without_a_desk_is_a_clear_mistake(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no desk has run"):
+        radar_job.at_home(tmp_path, {})
+    assert RADAR.name in KINDS and not (tmp_path / "torra.db").exists()
+
+
+def test_a_row_that_enters_is_told_once_in_four_hours(tmp_path: Path) -> None:
+    desk = ToldDesk(tmp_path, Pager(), settings=NoticeSettings(radar=True))
+
+    def run(*streams: str) -> list[str]:
+        rows = [{"stream": one, "bucket": "act", "codes": ["HELD_BACK"]} for one in streams]
+        radar_runs.add_run(desk.database, {
+            "universe": "u", "as_of": "2026-01-01T00:00:00Z", "mode": "rules", "trigger_code": "",
+            "document": json.dumps({"act": rows, "exit_radar": []}),
+        })  # fmt: skip
+        return desk.look()
+
+    assert run("A|H1") == [], "what stood at the first look is not told"
+    assert run("A|H1", "B|H1") == ["B: would open: held back"]
+    assert desk.texts()[-1].endswith("See Radar, or torra radar.")
+    assert run("A|H1") == [] and run("A|H1", "B|H1") == []
+    run("A|H1")
+    desk.later(hours=4, seconds=1)
+    assert run("A|H1", "B|H1") == ["B: would open: held back"]
+    silent = tmp_path / "silent"
+    silent.mkdir()
+    desk = ToldDesk(silent, Pager())
+    assert run("A|H1") == [] and run("B|H1") == []
+
+
+@pytest.mark.parametrize("symbol", ["a\\b", "\n", "", "x" * 80])
+def test_what_is_no_symbol_is_not_watched(symbol: str) -> None:
+    with pytest.raises(ValueError, match="is no symbol"):
+        DeskSettings.model_validate({"radar": {"watch": [symbol]}})
+
+
+def test_the_page_has_todays_codes() -> None:
+    page = radar_page.PAGE.read_text(encoding="utf-8")
+    assert radar_page.with_tables(page, measured=False) == page, "python -m docs.generate"
+
+
+@pytest.mark.journey
+def test_the_page_has_todays_worth_of_each_exit_code() -> None:
+    page = radar_page.PAGE.read_text(encoding="utf-8")
+    assert radar_page.with_tables(page) == page, "python -m docs.generate"
+    assert page.count("not measured |") == 9

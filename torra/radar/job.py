@@ -1,0 +1,152 @@
+"""A scan as a job: what a page, a program, the command and the desk itself ask for.
+
+The desk asks by itself after the ticks of a close are stored, as `radar.every` says. The work scans
+at the desk's time of that moment. A desk that knows the kind does not scan: what does is imported
+where a request is checked, and by the process that does the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from torra.clock import System, duration, floor, iso
+from torra.config import load_desk
+from torra.desk_lock import DeskLock
+from torra.errors import ConfigError
+from torra.home import DATABASE
+from torra.jobs import asking
+from torra.jobs.kinds import (
+    FINAL,
+    JobKind,
+    JobRequest,
+    JobResult,
+    Parameters,
+    Tell,
+    by_name,
+    key_of,
+    parameters_of,
+)
+from torra.replay import job_kinds
+from torra.store import jobs as job_table
+from torra.store import radar_runs, tick_queries
+from torra.store.connection import to_json
+from torra.trading.commanding import COMMAND_LINE
+
+if TYPE_CHECKING:
+    from instance_database import Database
+
+FIELDS: Final = {
+    "symbols": "only these symbols, with commas; default: all",
+    "portfolio": "symbols that you hold elsewhere, as you say, with commas: their rows come first",
+}
+"""What may be asked for, each a text."""
+
+LONGEST: Final = 400
+"""Characters of a field."""
+
+TITLE: Final = "which symbols deserve a look now"
+
+PATIENCE_S: Final = 180.0
+LOOK_S: Final = 0.2
+"""Real seconds that a command waits for the desk's scan, and between two looks at it."""
+
+GRACE: Final = 0.25
+"""Share of a bar after which a scheduled scan waits no longer for ticks of its close."""
+
+
+def check(home: Path, asked: Parameters) -> JobRequest:
+    """Return a request for a scan; raises ConfigError that names the field."""
+    from torra.radar.universe import reading, universe  # noqa: PLC0415
+
+    if unknown := [*asked.keys() - FIELDS.keys()]:
+        raise ConfigError(f"{unknown[0][:40]}: a scan has no such parameter")
+    fields = {name: ",".join(symbols_of(asked, name)) for name in FIELDS}
+    with reading(home) as reader:
+        universe(reader, symbols_of(fields, "symbols"))
+    return JobRequest(fields, fields, fields["symbols"] or TITLE)
+
+
+def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
+    """Scan and store the run; raises what `ladder.run` raises."""
+    from torra.radar import ladder  # noqa: PLC0415
+    from torra.radar.universe import reading  # noqa: PLC0415
+
+    tell("scans")
+    with reading(home) as reader:
+        number, found = ladder.run(reader, *(symbols_of(parameters, name) for name in FIELDS))
+    return JobResult(" ".join(found.portfolio_brief), str(number))
+
+
+def symbols_of(asked: Parameters, name: str) -> Sequence[str]:
+    """Return the symbols of a field; raises ConfigError for what is no such text."""
+    text: Any = asked.get(name, "")
+    if not isinstance(text, str) or len(text) > LONGEST:
+        raise ConfigError(f"{name}: write symbols with commas, {LONGEST} characters at most")
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def at_home(home: Path, asked: Parameters) -> tuple[int, str]:
+    """Scan from the command line; return the number of the run and its document.
+
+    Where a desk holds the home's lock it does the scan as a job, else this process does, under the
+    lock. Raises ConfigError, also for a job that ended without a run, RadarError, StoreUnavailable.
+    """
+    from instance_database import open_home  # noqa: PLC0415
+
+    if not (home / DATABASE).is_file():
+        raise ConfigError(f"no desk has run in {home} yet: start one with `torra run`")
+    lock = DeskLock(home)
+    with closing(open_home(home)) as database:
+        if lock.acquire(0.0):
+            try:
+                fields = check(home, asked).parameters
+                made = run(home, fields, lambda *_: None).made
+            finally:
+                lock.release()
+        else:
+            job = asking.ask(database, home, RADAR, asked, COMMAND_LINE).document
+            end = System().monotonic() + PATIENCE_S
+            while job["state"] not in FINAL and System().monotonic() < end:
+                System().sleep(LOOK_S)
+                job = job_table.job(database, job["id"]) or job
+            made = job["made"]
+            if not made:
+                why = job["says"] or "it has no run yet"
+                raise ConfigError(f"job {job['id']} is {job['state']}: {why}")
+        row = radar_runs.run(database, int(made)) or {"document": "{}"}
+    return int(made), str(row["document"])
+
+
+def keep_up(database: Database) -> None:
+    """Ask for a scan once the ticks of a close are stored; raises StoreUnavailable."""
+    settings = load_desk(database.path.parent)
+    every, now = settings.radar.every, database.desk_time()
+    if every == "off" or not settings.radar.enabled or now is None:
+        return
+    close = floor(now, every)
+    last = job_table.newest_job(database, RADAR.name)
+    if str((parameters_of(last) or {}).get("close", "") if last else "") >= iso(close):
+        return
+    states = [
+        tick_queries.tick_state(database, one.id, name, iso(close - duration(name)))
+        for one in settings.instances
+        for name in one.timeframes
+        if floor(close, name) == close
+    ]
+    over = all(row is not None and row["state"] in ("done", "skipped") for row in states)
+    if over or now - close >= GRACE * duration(every):
+        fields = dict.fromkeys(FIELDS, "")
+        with suppress(ConfigError):  # the queue is full: it is asked for at a later turn
+            job_table.queue_job(
+                database, RADAR.name, key_of(RADAR, fields), title=TITLE,
+                parameters=to_json({**fields, "close": iso(close)}), actor=job_table.THE_DESK,
+            )  # fmt: skip
+
+
+RADAR: Final = JobKind("radar", "Radar", check, f"{__name__}:run", keep_up, light=True)
+
+KINDS: Final = by_name(*job_kinds.KINDS.values(), RADAR)
+"""Every kind of job that this program knows."""

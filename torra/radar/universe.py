@@ -1,0 +1,93 @@
+"""The streams that a scan covers: the desk's own, those of hosts, and what the desk file watches.
+
+A watched symbol is read now, through the companion reader of the first of the desk's feeds that
+brings it; nothing of it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import pandas as pd
+
+from torra.config import Instance
+from torra.desk import wiring
+from torra.desk.looking_desk import look_at
+from torra.errors import ConfigError, DataUnavailable
+from torra.store import hosted as hosted_table
+from torra.tools.desk_reader import DeskReader
+
+
+class RadarStream(NamedTuple):
+    """One stream of a scan; of a watched one `instance` is that whose profile counts."""
+
+    kind: Literal["own", "hosted", "watched"]
+    instance: Instance
+    symbol: str
+    timeframe: str
+
+    @property
+    def name(self) -> str:
+        """The stream as facts name it: INSTANCE|TIMEFRAME, of a watched one SYMBOL|TIMEFRAME."""
+        return f"{self.symbol if self.kind == 'watched' else self.instance.id}|{self.timeframe}"
+
+
+@contextmanager
+def reading(home: Path) -> Iterator[DeskReader]:
+    """Lend the desk of a home at its time of now; raises ConfigError without a desk."""
+    desk = look_at(home)
+    with closing(desk.database):
+        yield DeskReader.of_desk(home, desk.settings, desk, desk.database)
+
+
+def universe(reader: DeskReader, symbols: Sequence[str] = ()) -> list[RadarStream]:
+    """Return the streams of a scan, of some symbols only where they are named.
+
+    Raises ConfigError where the radar is off, and for a symbol that is not scanned, with the list.
+    """
+    if not reader.settings.radar.enabled:
+        raise ConfigError("the radar is off: set radar.enabled to true in desk.json")
+    own = reader.instances
+    traded = {name for one in own for name in (one.symbol, one.broker_name)}
+    chosen = [
+        *(("own", one, one.symbol) for one in own),
+        *(("hosted", one, one.symbol) for one in hosted_table.hosted_instances(reader.database)),
+        *(("watched", own[0], name) for name in reader.settings.radar.watch
+          if own and name not in traded),
+    ]  # fmt: skip
+    known = {symbol for _, _, symbol in chosen}
+    if unknown := [symbol for symbol in symbols if symbol not in known]:
+        there = ", ".join(sorted(known))
+        raise ConfigError(f"symbols: {unknown[0][:40]} is not scanned; there are {there}")
+    return [
+        RadarStream(kind, one, symbol, timeframe)  # type: ignore[arg-type]  # one of the three
+        for kind, one, symbol in chosen
+        if not symbols or symbol in symbols
+        for timeframe in one.timeframes
+    ]
+
+
+def read_watched(reader: DeskReader, stream: RadarStream) -> pd.DataFrame:
+    """Return the newest bars of a watched stream; raises DataUnavailable that says why not."""
+    why = ""
+    try:
+        reader.profiles[stream.instance.id].symbol(stream.symbol)
+    except ConfigError as error:
+        raise DataUnavailable("NO_TERMS", f"{stream.symbol} cannot be read: {error}") from error
+    for feed in {(one.feed, one.channel): one for one in reader.instances}.values():
+        asks = feed.model_copy(update={"companions": {"radar": stream.symbol}})
+        try:
+            readers = wiring.open_companions(
+                [asks], reader.settings, reader.home, reader.database, keep=False
+            )
+            (reading,) = readers[asks.id].look(stream.timeframe, reader.as_of)
+        except ConfigError as error:
+            why = why or str(error)
+            continue
+        if reading.frame is not None:
+            return reading.frame
+        why = why or reading.says
+    raise DataUnavailable("NOT_READ", f"{stream.symbol} cannot be read: {why}")
