@@ -186,8 +186,9 @@ def interrupted(words: list[str], settings: Mapping[str, str]) -> Outcome:
     torra = Path(sys.executable).with_name("torra")
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        [torra, *words], env={**os.environ, **settings}, stdout=pipe, stderr=pipe, text=True
-    ) as process:
+        [torra, *words], env={**os.environ, **settings}, stdin=subprocess.DEVNULL, stdout=pipe,
+        stderr=pipe, text=True,
+    ) as process:  # fmt: skip
         watch = Timer(PATIENCE, process.kill)
         watch.start()
         lines = []
