@@ -1,26 +1,39 @@
 """What the API answers to a GET: the fields of each JSON answer with their types, by route.
 
 The description of the API shows them as schemas, and a test holds real answers to them: no field is
-missing, and none is there besides. Rows of the store are described by their own models; a field
-that another program or an older version may have made is any object.
+missing, and none is there besides. Each is made from the types that the answer itself is made of
+(`of`); a field that another program or an older version may have made is any object.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from types import GenericAlias
-from typing import Any, Final, Literal, get_type_hints
+from functools import cache, reduce
+from operator import or_
+from types import GenericAlias, UnionType
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints, is_typeddict
 
 from pydantic import ConfigDict, JsonValue, TypeAdapter, create_model
 
+from torra.config import Profile
+from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.screens.health import Signs
-from torra.dashboard.settings.profiles import ProfileLine
+from torra.dashboard.settings.profiles import ProfileLine, Use
+from torra.dashboard.streams.chart_data import ChartData, PriceData
+from torra.dashboard.view import desk_values as desk
 from torra.dashboard.view.health_context import DatabaseCheck
 from torra.desk.costs import KEPT_FIELDS, TOKENS
+from torra.desk.models.question import ModelTest
+from torra.exhibits.documents import Document
 from torra.jobs import asking
-from torra.money.book import AccountMoney, DayCap
+from torra.lessons.lesson import LessonFacts, LessonText, Thesis
+from torra.money.book import Money
 from torra.notices.listing import TEXTS
+from torra.profiles.book import HistoryEntry
+from torra.profiles.guard import Change
+from torra.providers.call_health import ModelHealth
+from torra.replay.changed.listing import Paths
+from torra.replay.changed.without_agents import ChangedTick
 from torra.store.audit import SEALED, Break
 from torra.store.trade.rows import (
     AlarmRow,
@@ -32,24 +45,78 @@ from torra.store.trade.rows import (
     SignalStep,
     TradingStateRow,
 )
+from torra.tick.tick_record import ThresholdsRecord
+from torra.trading import signal_list
+from torra.verdict.risk_engine import Position
 
 Object = dict[str, JsonValue]
-Objects = list[Object]
-Counts = dict[str, dict[str, int | None]]
+
+
+def of(kind: type, names: str = "", **more: Any) -> Any:
+    """Return the closed model of a type's fields, or of those named, with what an answer adds."""
+    hints = get_type_hints(kind)
+    chosen = {name: hints[name] for name in names.split() or hints}
+    return _kind(kind.__name__, chosen | more)
+
+
+def _kind(title: str, kind: Any) -> Any:
+    """Return the type of a value: of a mapping a closed model, of a list of one a list of them.
+
+    The names before a field's type are apart by spaces. A field with a default may be missing.
+    """
+    if isinstance(kind, list):
+        return GenericAlias(list, (_kind(title, kind[0]),))
+    if is_typeddict(kind) or hasattr(kind, "_fields"):
+        return of(kind)
+    if parts := tuple(_kind(title, part) for part in get_args(kind)):
+        return reduce(or_, parts) if isinstance(kind, UnionType) else get_origin(kind)[parts]
+    if not isinstance(kind, Mapping):
+        return kind
+    fields: dict[str, Any] = {
+        name: own if isinstance(own, tuple) else (_kind(title + _title(name), own), ...)
+        for names, own in kind.items()
+        for name in names.split()
+    }
+    return create_model(title, __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _title(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
 
 VERSION: Final = {"version": str}
 """What changes when the answer itself does."""
 
-PROPOSAL: Any = create_model("Proposal", __base__=ProposalRow, drafts=(list[Draft], ...))
+PROPOSAL: Any = create_model(
+    "Proposal",
+    __base__=ProposalRow,
+    drafts=(list[Draft] | None, ...),
+    thesis=(Thesis | None, None),
+)
 """A proposal as it is answered: its orders are read."""
+
+SIGNAL: Any = create_model("Signal", __base__=SignalRow, warm_up=(bool, ...))
+
+DESK: Final = of(desk.DeskStatus, waiting=int)
+TICK: Any = of(ListedTick, desk.TICK_FIELDS)
+STREAM: Any = of(desk.StreamStatus, desk.STREAM_FIELDS, composite=float | None, tick=TICK | None)
+POSITION: Final = of(
+    Position, desk.POSITION_FIELDS, opened_at=str, now=get_type_hints(desk.PositionValue)["now"]
+)
+SYMBOL: Final = {
+    "thresholds": of(ThresholdsRecord, "buy sell") | None,
+    "position": POSITION | None,
+}
+CHANGES: Final = [of(Change, place=str, guarded=bool)]
+PROFILE: Final = get_type_hints(ProfileLine) | {"users": [of(Use, changes=CHANGES)]}
 
 JOBS: Final = {
     "desk_runs": bool,
     "jobs": [
         {
             **dict.fromkeys(asking.COLUMNS, str),
-            **dict.fromkeys(("id", "attempt", "done", "total"), int),
-            **dict.fromkeys(("started_at", "ended_at"), str | None),
+            "id attempt done total": int,
+            "started_at ended_at": str | None,
             "parameters": Object,
             "stops": bool,
         }
@@ -57,12 +124,9 @@ JOBS: Final = {
 }
 
 SUMS: Final = {
-    "usd": float,
-    "calls": int,
+    "usd kept_usd kept_share": float,
+    "calls kept_calls": int,
     **dict.fromkeys(TOKENS, int),
-    "kept_usd": float,
-    "kept_calls": int,
-    "kept_share": float,
 }
 """What some calls cost; those `kept` count at their worst case."""
 
@@ -73,8 +137,8 @@ STEP: Final = {
     "here": bool,
 }
 COSTS: Final = {
-    **dict.fromkeys(("at", "currency"), str),
-    **dict.fromkeys(("last_hour", "today", "last_24_hours"), SUMS),
+    "at currency": str,
+    "last_hour today last_24_hours": SUMS,
     "projected_day_usd": float,
     "roles": [{"role": str, **SUMS}],
     "models": [{"model": str, **SUMS}],
@@ -83,23 +147,91 @@ COSTS: Final = {
         {
             "profile": str,
             "spent_usd": float,
-            **dict.fromkeys(("ceiling_usd", "left_usd", "worst_tick_usd"), float | None),
-            **dict.fromkeys(("ticks_left", "ticks_an_hour"), int | None),
-            **dict.fromkeys(
-                ("free_at", "degradation_level", "degradation_level_since", "oldest_leaves_at"),
-                str | None,
-            ),
+            "ceiling_usd left_usd worst_tick_usd": float | None,
+            "ticks_left ticks_an_hour": int | None,
+            "free_at degradation_level degradation_level_since oldest_leaves_at": str | None,
             "ladder": [STEP],
             "booked_ahead": int,
         }
     ],
     "blocked": list[ProviderBlock],
     "kept": [{**dict.fromkeys(KEPT_FIELDS, str), "id": int, "usd": float, "under_way": bool}],
-    "late": {"calls": int, "of": int},
-    "paying": list[str],
-    "changed": {"changed": int, "all": int},
-    "vendors": [{"vendor": str, "tick_usd": float, "day_usd": float}],
-    "proposals": list[str],
+    "late": {"calls of": int},
+    "paying proposals": list[str],
+    "changed": {"changed all": int},
+    "vendors": [{"vendor": str, "tick_usd day_usd": float}],
+}
+
+HEAD: Final = {
+    "name": str,
+    "problem kind title summary created_at": str | None,
+    "settings": dict[str, str],
+    "warnings": int,
+}
+TICK_ROW: Any = of(
+    ListedTick,
+    "bar_time close_time price_action key_levels momentum structure ath l1_composite composite "
+    "l1_consensus consensus l1_verdict verdict action reason source_type",
+    instance=str,
+    timeframe=str,
+    cost_usd=float | None,
+    elapsed_ms=float | None,
+)
+LESSON: Any = of(
+    LessonFacts,
+    number=int,
+    warm_up=bool,
+    words=list[LessonText],
+    ticks=list[str],
+    refused=(str, ""),
+)
+STANDING: Final = {
+    "instance timeframe regime agent": str,
+    "calls": int,
+    "hit_share tabled": float | None,
+}
+EXPECTED: Final = {
+    "closes": int,
+    "tick_usd day_usd earned_usd": float | None,
+    "unpriced uncounted": list[str],
+}
+MODEL: Final = {
+    "model ending answers remedy": str,
+    "roles": list[str],
+    "input output cached": float | None,
+    "calls": int,
+    "usd": float,
+    "health": ModelHealth,
+}
+MODELS: Final = {
+    "at currency": str,
+    "expected": [{"mode vendor": str, **EXPECTED}],
+    "profiles": [
+        {
+            "profile provider never_runs": str,
+            "paid": bool,
+            "ticks closes": int,
+            "ceiling_usd spent_hour_usd day_so_far_usd tick_most_usd day_most_usd": float,
+            "tick_usd day_usd": float | None,
+            "expected": EXPECTED,
+        }
+    ],
+    "traders": [
+        {
+            "profile": str,
+            "openings asked escalated declined without": int,
+        }
+    ],
+    "vendors": [
+        {
+            "vendor title key server trouble package rests_because": str,
+            "variables used_by": list[str],
+            "rests_until": str | None,
+            "models": [MODEL],
+            "tested": ModelTest | None,
+        }
+    ],
+    "standing": (_kind("Standing", [STANDING]), []),
 }
 
 ANSWERS: Final[Mapping[str, Any]] = {
@@ -110,60 +242,37 @@ ANSWERS: Final[Mapping[str, Any]] = {
             {
                 "seq": int,
                 **dict.fromkeys((*SEALED[1:], "hash"), str),
-                "before": JsonValue,
-                "after": JsonValue,
+                "before after": JsonValue,
             }
         ],
         "next": int | None,
         "broken": Break | None,
     },
-    "api_bars": {
-        "candles": list[dict[str, float]],
-        "times": list[int],
-        "volume": list[float],
-        "over": dict[str, list[list[float | None]]],
-        "digits": int,
-    },
+    "api_bars": of(PriceData),
     "api_changed": {
         "says": str,
-        "verdicts_changed": int,
-        "ticks": int,
-        "needed": int,
-        "changed": Objects,
+        "verdicts_changed ticks needed": int,
+        "changed": list[ChangedTick],
         "next": str | None,
-        "paths": Objects | None,
+        "paths": list[Paths] | None,
     },
     "api_costs": COSTS,
-    "api_desk": {"desk": Object},
-    "api_first_run": {"steps": Objects},
+    "api_desk": {"desk": DESK},
+    "api_first_run": {"steps": [{"step note": str, "done": bool}]},
     "api_health": {"status": str, "check": DatabaseCheck, "signs": Signs},
     "api_history": {
-        "ticks": Objects,
-        "skipped": Objects,
+        "ticks": list[TICK_ROW],
+        "skipped": [{"instance timeframe reason bar_time newest oldest": str, "count": int}],
         "next": str | None,
         "count": int | None,
-        "counts": Counts,
+        "counts": dict[str, dict[str, int | None]],
     },
     "api_job": JOBS,
     "api_jobs": JOBS,
-    "api_lessons": {"lessons": Objects, "next": int | None, "stored": int},
-    "api_models": {
-        "at": str,
-        "currency": str,
-        "expected": Objects,
-        "profiles": Objects,
-        "traders": list[JsonValue],
-        "vendors": Objects,
-    },
-    "api_moment": {"chart": Object, "cited": list[str]},
-    "api_money": {
-        "as_of": str,
-        "day": str,
-        "lost_today": float,
-        "warm_up_today": float,
-        "caps": list[DayCap],
-        "accounts": list[AccountMoney],
-    },
+    "api_lessons": {"lessons": list[LESSON], "next": int | None, "stored": int},
+    "api_models": MODELS,
+    "api_moment": {"chart": ChartData, "cited": list[str]},
+    "api_money": of(Money, day=str),
     "api_money_line": {
         "period": str,
         "accounts": dict[str, list[dict[Literal["at", "closed", "whole"], str | float | None]]],
@@ -174,51 +283,81 @@ ANSWERS: Final[Mapping[str, Any]] = {
                 **dict.fromkeys(TEXTS, str),
                 "id": int,
                 "silent": bool,
-                "sent": [{"service": str, "state": str, "tries": int, "detail": str}],
+                "sent": [{"service state detail": str, "tries": int}],
             }
         ],
         "newest": int,
-        "services": [{"service": str, "failed": str, "at": str}],
+        "services": [{"service failed at": str}],
     },
-    "api_overview": {"desk": Object, "symbols": Objects, "debates": Objects},
+    "api_overview": {
+        "desk": DESK,
+        "symbols": [
+            of(
+                desk.OverviewSymbol,
+                desk.SYMBOL_FIELDS + " price day_close",
+                **SYMBOL,
+                streams=[STREAM],
+            )
+        ],
+        "debates": list[desk.RunningDebate],
+    },
     "api_profile": {
-        **get_type_hints(ProfileLine),
-        "values": Object | None,
-        "differs": Objects,
-        "history": Objects,
+        **PROFILE,
+        "values": Profile | None,
+        "differs": CHANGES,
+        "history": [of(HistoryEntry, "number at actor action digest", changes=CHANGES)],
     },
-    "api_profiles": {"profiles": list[ProfileLine], "desk": Object},
-    "api_replay": Object,
-    "api_replays": {"replays": Objects, "left_out": int},
+    "api_profiles": {
+        "profiles": [PROFILE],
+        "desk": Object,
+    },
+    "api_replay": Document,
+    "api_replays": {"replays": [HEAD], "left_out": int},
     "api_signal": {
         **VERSION,
         "signal": SignalRow,
         "events": list[SignalStep],
         "closes": list[SignalRow],
         "opening": SignalRow | None,
-        "thesis": (Object, None),
+        "thesis": (Thesis, None),
     },
     "api_signals": {
         **VERSION,
-        "signals": list[SignalRow],
+        "signals": list[SIGNAL],
         "before": int | None,
-        "trading_state": str,
-        "reason": str,
+        "trading_state reason engaged": str,
         "at": str | None,
-        "engaged": str,
-        "proposals": Objects,
-        "positions": Objects,
+        "proposals": list[PROPOSAL],
+        "positions": [of(Position, signal_list.POSITION, sid=str, price=float | None)],
         "bridges": list[BridgeRow],
         "alarms": list[AlarmRow],
         "states": list[TradingStateRow],
     },
-    "api_streams": Objects,
-    "api_symbol": {"symbol": Object, "chart": Object},
+    "api_streams": [
+        {
+            "stream_id torra_key at stream_kind": str,
+            "seq": int,
+            "ended": bool,
+        }
+    ],
+    "api_symbol": {
+        "symbol": of(desk.Symbol, desk.SYMBOL_FIELDS, **SYMBOL, stream=STREAM, ticks=[TICK]),
+        "chart": ChartData,
+    },
     "api_tick": Object,
-    "api_trade_chart": {"chart": Object, "cited": list[str]},
+    "api_trade_chart": {"chart": ChartData, "cited": list[str]},
     "api_trades": {"trades": list[SignalRow], "next": str | None},
     "api_watch": Object,
-    "api_watching": {"debates": Objects},
+    "api_watching": {
+        "debates": [
+            {
+                "stream_id instance timeframe bar_time bar at end tone": str,
+                "ended": bool,
+                "events": int,
+                "kind": (str, ""),
+            }
+        ]
+    },
     "openapi": Object,
 }
 
@@ -232,31 +371,14 @@ def adapters() -> dict[str, TypeAdapter[Any]]:
     }
 
 
-@cache
 def schemas() -> tuple[dict[str, Object], Object]:
     """Return the JSON schema of each answer, and those that they refer to (OpenAPI 3.1)."""
     kinds: list[tuple[str, Literal["serialization"], TypeAdapter[Any]]] = [
         (name, "serialization", adapter) for name, adapter in adapters().items()
     ]
-    answers, shared = TypeAdapter.json_schemas(kinds, ref_template="#/components/schemas/{model}")
-    return {name: schema for (name, _), schema in answers.items()}, shared.get("$defs", {})
-
-
-def _kind(title: str, kind: Any) -> Any:
-    """Return the type of a value: of a mapping a closed model, of a list of one a list of them.
-
-    A field with a default may be missing.
-    """
-    if isinstance(kind, list):
-        return GenericAlias(list, (_kind(title, kind[0]),))
-    if not isinstance(kind, Mapping):
-        return kind
-    fields: dict[str, Any] = {
-        name: own if isinstance(own, tuple) else (_kind(title + _title(name), own), ...)
-        for name, own in kind.items()
-    }
-    return create_model(title, __config__=ConfigDict(extra="forbid"), **fields)
-
-
-def _title(name: str) -> str:
-    return "".join(part.capitalize() for part in name.split("_"))
+    answers, known = TypeAdapter.json_schemas(kinds, ref_template="#/components/schemas/{model}")
+    shared = known.get("$defs", {})
+    for schema in shared.values():
+        if "properties" in schema:
+            schema["additionalProperties"] = False
+    return {name: schema for (name, _), schema in answers.items()}, shared

@@ -24,10 +24,14 @@ SAMPLE: Final = "sample"
 """Feed of the bars that are shipped."""
 
 TICK_FIELDS: Final = (
-    *("bar_time", "as_of", "verdict", "l1_verdict", "action", "reason", "denied", "consensus"),
-    *("l1_consensus", "source_type"),
+    "bar_time as_of verdict l1_verdict action reason denied consensus l1_consensus source_type"
 )
 """What is answered of a tick in a list; its own address answers the record."""
+
+POSITION_FIELDS: Final = "side lots entry stop target state signal_id"
+STREAM_FIELDS: Final = "timeframe next_in_seconds age_seconds stale quiet skipped damaged"
+SYMBOL_FIELDS: Final = "instance symbol feed digits currency timeframes changes"
+"""What is answered of each as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +87,8 @@ class PositionValue(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """Return it as it is answered; `now` is price, profit and R of closing it now."""
-        names = ("side", "lots", "entry", "stop", "target", "state", "signal_id")
         return {
-            **{name: getattr(self.position, name) for name in names},
+            **_fields(self.position, POSITION_FIELDS),
             "opened_at": clock.iso(self.position.opened_at),
             "now": self.now and self.now._asdict(),
         }
@@ -143,10 +146,8 @@ class StreamStatus:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as it is answered, in numbers and enums."""
-        names = ("timeframe", "next_in_seconds", "age_seconds", "stale", "quiet", "skipped")
         return {
-            **{name: getattr(self, name) for name in names},
-            "damaged": self.damaged,
+            **_fields(self, STREAM_FIELDS),
             "composite": self.tick.composite if self.tick else None,
             "tick": _tick_as_json(self.tick),
         }
@@ -193,10 +194,9 @@ class SymbolStatus:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as it is answered, in numbers and enums."""
-        names = ("instance", "symbol", "feed", "digits", "currency", "timeframes")
         thresholds, holding = self.thresholds, self.holding
         return {
-            **{name: getattr(self, name) for name in names},
+            **_fields(self, SYMBOL_FIELDS),
             "thresholds": thresholds and {"buy": thresholds.buy, "sell": thresholds.sell},
             "position": holding and holding.as_json(),
             "changes": self.changes._asdict(),
@@ -204,7 +204,11 @@ class SymbolStatus:
 
 
 def _tick_as_json(tick: TickRecord | ListedTick | None) -> dict[str, Any] | None:
-    return {name: getattr(tick, name) for name in TICK_FIELDS} if tick else None
+    return _fields(tick, TICK_FIELDS) if tick else None
+
+
+def _fields(value: object, names: str) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names.split()}
 
 
 class PriceBar(NamedTuple):
