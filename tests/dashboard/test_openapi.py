@@ -185,7 +185,7 @@ def test_every_json_answer_has_a_model_that_allows_no_other_field() -> None:
     assert reading == set(answers.ANSWERS)
     with pytest.raises(ValidationError, match="extra_forbidden"):
         answers.adapters()["api_desk"].validate_python(
-            {"cells": {}, "layout_version": "", "more": 1}
+            {"cells": {}, "layout_version": "", "more": 1}, extra="forbid"
         )
 
 

@@ -8,19 +8,17 @@ missing, and none is there besides. Each is made from the types that the answer 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, reduce
-from operator import or_
-from types import GenericAlias, UnionType
-from typing import Any, Final, Literal, get_args, get_origin, get_type_hints, is_typeddict
+from functools import cache
+from typing import Any, Final, Literal, get_type_hints
 
-from pydantic import ConfigDict, JsonValue, TypeAdapter, create_model
+from pydantic import JsonValue, TypeAdapter, create_model
 
-from torra.config import Profile
 from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.screens.health import Signs
-from torra.dashboard.settings.profiles import ProfileLine, Use
+from torra.dashboard.settings.profiles import ProfileLine
 from torra.dashboard.streams.chart_data import ChartData, PriceData
-from torra.dashboard.view import desk_values as desk
+from torra.dashboard.view.answer_models import DESK, SYMBOL, SYMBOL_ROW, closed, of, title
+from torra.dashboard.view.desk_values import RunningDebate
 from torra.dashboard.view.health_context import DatabaseCheck
 from torra.desk.costs import KEPT_FIELDS, TOKENS
 from torra.desk.models.question import ModelTest
@@ -29,8 +27,6 @@ from torra.jobs import asking
 from torra.lessons.lesson import LessonFacts, LessonText, Thesis
 from torra.money.book import Money
 from torra.notices.listing import TEXTS
-from torra.profiles.book import HistoryEntry
-from torra.profiles.guard import Change
 from torra.providers.call_health import ModelHealth
 from torra.replay.changed.listing import Paths
 from torra.replay.changed.without_agents import ChangedTick
@@ -45,76 +41,22 @@ from torra.store.trade.rows import (
     SignalStep,
     TradingStateRow,
 )
-from torra.tick.tick_record import ThresholdsRecord
 from torra.trading import signal_list
 from torra.verdict.risk_engine import Position
 
 Object = dict[str, JsonValue]
 
-
-def of(kind: type, names: str = "", **more: Any) -> Any:
-    """Return the closed model of a type's fields, or of those named, with what an answer adds."""
-    hints = get_type_hints(kind)
-    chosen = {name: hints[name] for name in names.split() or hints}
-    return _kind(kind.__name__, chosen | more)
-
-
-def _kind(title: str, kind: Any) -> Any:
-    """Return the type of a value: of a mapping a closed model, of a list of one a list of them.
-
-    The names before a field's type are apart by spaces. A field with a default may be missing.
-    """
-    if isinstance(kind, list):
-        return GenericAlias(list, (_kind(title, kind[0]),))
-    if is_typeddict(kind) or hasattr(kind, "_fields"):
-        return of(kind)
-    if parts := tuple(_kind(title, part) for part in get_args(kind)):
-        return reduce(or_, parts) if isinstance(kind, UnionType) else get_origin(kind)[parts]
-    if not isinstance(kind, Mapping):
-        return kind
-    fields: dict[str, Any] = {
-        name: own if isinstance(own, tuple) else (_kind(title + _title(name), own), ...)
-        for names, own in kind.items()
-        for name in names.split()
-    }
-    return create_model(title, __config__=ConfigDict(extra="forbid"), **fields)
-
-
-def _title(name: str) -> str:
-    return "".join(part.capitalize() for part in name.split("_"))
-
-
-VERSION: Final = {"version": str}
-"""What changes when the answer itself does."""
-
 PROPOSAL: Any = create_model(
-    "Proposal",
-    __base__=ProposalRow,
-    drafts=(list[Draft] | None, ...),
-    thesis=(Thesis | None, None),
+    "Proposal", __base__=ProposalRow, drafts=(list[Draft] | None, ...), thesis=(Thesis | None, None)
 )
 """A proposal as it is answered: its orders are read."""
 
-SIGNAL: Any = create_model("Signal", __base__=SignalRow, warm_up=(bool, ...))
-
-DESK: Final = of(desk.DeskStatus, waiting=int)
-TICK: Any = of(ListedTick, desk.TICK_FIELDS)
-STREAM: Any = of(desk.StreamStatus, desk.STREAM_FIELDS, composite=float | None, tick=TICK | None)
-POSITION: Final = of(
-    Position, desk.POSITION_FIELDS, opened_at=str, now=get_type_hints(desk.PositionValue)["now"]
-)
-SYMBOL: Final = {
-    "thresholds": of(ThresholdsRecord, "buy sell") | None,
-    "position": POSITION | None,
-}
-CHANGES: Final = [of(Change, place=str, guarded=bool)]
-PROFILE: Final = get_type_hints(ProfileLine) | {"users": [of(Use, changes=CHANGES)]}
 
 JOBS: Final = {
     "desk_runs": bool,
     "jobs": [
         {
-            **dict.fromkeys(asking.COLUMNS, str),
+            " ".join(asking.COLUMNS): str,
             "id attempt done total": int,
             "started_at ended_at": str | None,
             "parameters": Object,
@@ -123,19 +65,9 @@ JOBS: Final = {
     ],
 }
 
-SUMS: Final = {
-    "usd kept_usd kept_share": float,
-    "calls kept_calls": int,
-    **dict.fromkeys(TOKENS, int),
-}
+SUMS: Final = {"usd kept_usd kept_share": float, "calls kept_calls": int, " ".join(TOKENS): int}
 """What some calls cost; those `kept` count at their worst case."""
 
-STEP: Final = {
-    "degradation_level": str,
-    "worst_tick_usd": float,
-    "needs_usd": float | None,
-    "here": bool,
-}
 COSTS: Final = {
     "at currency": str,
     "last_hour today last_24_hours": SUMS,
@@ -150,58 +82,29 @@ COSTS: Final = {
             "ceiling_usd left_usd worst_tick_usd": float | None,
             "ticks_left ticks_an_hour": int | None,
             "free_at degradation_level degradation_level_since oldest_leaves_at": str | None,
-            "ladder": [STEP],
+            "ladder": [
+                {
+                    "degradation_level": str,
+                    "worst_tick_usd": float,
+                    "needs_usd": float | None,
+                    "here": bool,
+                }
+            ],
             "booked_ahead": int,
         }
     ],
     "blocked": list[ProviderBlock],
-    "kept": [{**dict.fromkeys(KEPT_FIELDS, str), "id": int, "usd": float, "under_way": bool}],
+    "kept": [{" ".join(KEPT_FIELDS): str, "id": int, "usd": float, "under_way": bool}],
     "late": {"calls of": int},
     "paying proposals": list[str],
     "changed": {"changed all": int},
     "vendors": [{"vendor": str, "tick_usd day_usd": float}],
 }
 
-HEAD: Final = {
-    "name": str,
-    "problem kind title summary created_at": str | None,
-    "settings": dict[str, str],
-    "warnings": int,
-}
-TICK_ROW: Any = of(
-    ListedTick,
-    "bar_time close_time price_action key_levels momentum structure ath l1_composite composite "
-    "l1_consensus consensus l1_verdict verdict action reason source_type",
-    instance=str,
-    timeframe=str,
-    cost_usd=float | None,
-    elapsed_ms=float | None,
-)
-LESSON: Any = of(
-    LessonFacts,
-    number=int,
-    warm_up=bool,
-    words=list[LessonText],
-    ticks=list[str],
-    refused=(str, ""),
-)
-STANDING: Final = {
-    "instance timeframe regime agent": str,
-    "calls": int,
-    "hit_share tabled": float | None,
-}
 EXPECTED: Final = {
     "closes": int,
     "tick_usd day_usd earned_usd": float | None,
     "unpriced uncounted": list[str],
-}
-MODEL: Final = {
-    "model ending answers remedy": str,
-    "roles": list[str],
-    "input output cached": float | None,
-    "calls": int,
-    "usd": float,
-    "health": ModelHealth,
 }
 MODELS: Final = {
     "at currency": str,
@@ -216,35 +119,45 @@ MODELS: Final = {
             "expected": EXPECTED,
         }
     ],
-    "traders": [
-        {
-            "profile": str,
-            "openings asked escalated declined without": int,
-        }
-    ],
+    "traders": [{"profile": str, "openings asked escalated declined without": int}],
     "vendors": [
         {
             "vendor title key server trouble package rests_because": str,
             "variables used_by": list[str],
             "rests_until": str | None,
-            "models": [MODEL],
+            "models": [
+                {
+                    "model ending answers remedy": str,
+                    "roles": list[str],
+                    "input output cached": float | None,
+                    "calls": int,
+                    "usd": float,
+                    "health": ModelHealth,
+                }
+            ],
             "tested": ModelTest | None,
         }
     ],
-    "standing": (_kind("Standing", [STANDING]), []),
+    "standing": (
+        closed(
+            "Standing",
+            [
+                {
+                    "instance timeframe regime agent": str,
+                    "calls": int,
+                    "hit_share tabled": float | None,
+                }
+            ],
+        ),
+        [],
+    ),
 }
 
 ANSWERS: Final[Mapping[str, Any]] = {
-    "api_approval": {**VERSION, "proposal": PROPOSAL, "now": Object | None},
-    "api_approvals": {**VERSION, "waiting": list[PROPOSAL], "decided": list[PROPOSAL]},
+    "api_approval": {"version": str, "proposal": PROPOSAL, "now": Object | None},
+    "api_approvals": {"version": str, "waiting": list[PROPOSAL], "decided": list[PROPOSAL]},
     "api_audit": {
-        "entries": [
-            {
-                "seq": int,
-                **dict.fromkeys((*SEALED[1:], "hash"), str),
-                "before after": JsonValue,
-            }
-        ],
+        "entries": [{" ".join((*SEALED, "hash")): str, "seq": int, "before after": JsonValue}],
         "next": int | None,
         "broken": Break | None,
     },
@@ -261,7 +174,17 @@ ANSWERS: Final[Mapping[str, Any]] = {
     "api_first_run": {"steps": [{"step note": str, "done": bool}]},
     "api_health": {"status": str, "check": DatabaseCheck, "signs": Signs},
     "api_history": {
-        "ticks": list[TICK_ROW],
+        "ticks": [
+            of(
+                ListedTick,
+                "bar_time close_time price_action key_levels momentum structure ath l1_composite "
+                "composite l1_consensus consensus l1_verdict verdict action reason source_type",
+                instance=str,
+                timeframe=str,
+                cost_usd=float | None,
+                elapsed_ms=float | None,
+            )
+        ],
         "skipped": [{"instance timeframe reason bar_time newest oldest": str, "count": int}],
         "next": str | None,
         "count": int | None,
@@ -269,7 +192,20 @@ ANSWERS: Final[Mapping[str, Any]] = {
     },
     "api_job": JOBS,
     "api_jobs": JOBS,
-    "api_lessons": {"lessons": list[LESSON], "next": int | None, "stored": int},
+    "api_lessons": {
+        "lessons": [
+            of(
+                LessonFacts,
+                number=int,
+                warm_up=bool,
+                words=list[LessonText],
+                ticks=list[str],
+                refused=(str, ""),
+            )
+        ],
+        "next": int | None,
+        "stored": int,
+    },
     "api_models": MODELS,
     "api_moment": {"chart": ChartData, "cited": list[str]},
     "api_money": of(Money, day=str),
@@ -280,7 +216,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
     "api_notices": {
         "notices": [
             {
-                **dict.fromkeys(TEXTS, str),
+                " ".join(TEXTS): str,
                 "id": int,
                 "silent": bool,
                 "sent": [{"service state detail": str, "tries": int}],
@@ -291,30 +227,29 @@ ANSWERS: Final[Mapping[str, Any]] = {
     },
     "api_overview": {
         "desk": DESK,
-        "symbols": [
-            of(
-                desk.OverviewSymbol,
-                desk.SYMBOL_FIELDS + " price day_close",
-                **SYMBOL,
-                streams=[STREAM],
-            )
-        ],
-        "debates": list[desk.RunningDebate],
+        "symbols": list[SYMBOL_ROW],
+        "debates": list[RunningDebate],
     },
     "api_profile": {
-        **PROFILE,
-        "values": Profile | None,
-        "differs": CHANGES,
-        "history": [of(HistoryEntry, "number at actor action digest", changes=CHANGES)],
+        **get_type_hints(ProfileLine),
+        "values": Object | None,
+        "differs history": list[Object],
     },
-    "api_profiles": {
-        "profiles": [PROFILE],
-        "desk": Object,
-    },
+    "api_profiles": {"profiles": list[ProfileLine], "desk": Object},
     "api_replay": Document,
-    "api_replays": {"replays": [HEAD], "left_out": int},
+    "api_replays": {
+        "replays": [
+            {
+                "name": str,
+                "problem kind title summary created_at": str | None,
+                "settings": dict[str, str],
+                "warnings": int,
+            }
+        ],
+        "left_out": int,
+    },
     "api_signal": {
-        **VERSION,
+        "version": str,
         "signal": SignalRow,
         "events": list[SignalStep],
         "closes": list[SignalRow],
@@ -322,10 +257,9 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "thesis": (Thesis, None),
     },
     "api_signals": {
-        **VERSION,
-        "signals": list[SIGNAL],
+        "version trading_state reason engaged": str,
+        "signals": [create_model("Signal", __base__=SignalRow, warm_up=(bool, ...))],
         "before": int | None,
-        "trading_state reason engaged": str,
         "at": str | None,
         "proposals": list[PROPOSAL],
         "positions": [of(Position, signal_list.POSITION, sid=str, price=float | None)],
@@ -333,15 +267,9 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "alarms": list[AlarmRow],
         "states": list[TradingStateRow],
     },
-    "api_streams": [
-        {
-            "stream_id torra_key at stream_kind": str,
-            "seq": int,
-            "ended": bool,
-        }
-    ],
+    "api_streams": [{"stream_id torra_key at stream_kind": str, "seq": int, "ended": bool}],
     "api_symbol": {
-        "symbol": of(desk.Symbol, desk.SYMBOL_FIELDS, **SYMBOL, stream=STREAM, ticks=[TICK]),
+        "symbol": SYMBOL,
         "chart": ChartData,
     },
     "api_tick": Object,
@@ -366,7 +294,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
 def adapters() -> dict[str, TypeAdapter[Any]]:
     """Return what reads and describes each answer; one whose fields are known allows no other."""
     return {
-        name: TypeAdapter(_kind(_title(name.removeprefix("api_")), answer))
+        name: TypeAdapter(closed(title(name.removeprefix("api_")), answer))
         for name, answer in ANSWERS.items()
     }
 

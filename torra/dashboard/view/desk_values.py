@@ -7,10 +7,9 @@ price or an amount a number, None where it is not known.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, NamedTuple
 
-from torra import clock
 from torra.dashboard.record.shown import ListedTick
 from torra.feeds.sample import TRUE_YEARS
 from torra.store.hosted import FEED
@@ -22,16 +21,6 @@ from torra.verdict.trade_outcome import CloseValue
 
 SAMPLE: Final = "sample"
 """Feed of the bars that are shipped."""
-
-TICK_FIELDS: Final = (
-    "bar_time as_of verdict l1_verdict action reason denied consensus l1_consensus source_type"
-)
-"""What is answered of a tick in a list; its own address answers the record."""
-
-POSITION_FIELDS: Final = "side lots entry stop target state signal_id"
-STREAM_FIELDS: Final = "timeframe next_in_seconds age_seconds stale quiet skipped damaged"
-SYMBOL_FIELDS: Final = "instance symbol feed digits currency timeframes changes"
-"""What is answered of each as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +74,6 @@ class PositionValue(NamedTuple):
     position: Position
     now: CloseValue | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as it is answered; `now` is price, profit and R of closing it now."""
-        return {
-            **_fields(self.position, POSITION_FIELDS),
-            "opened_at": clock.iso(self.position.opened_at),
-            "now": self.now and self.now._asdict(),
-        }
-
 
 class ChangeCount(NamedTuple):
     """How many verdicts the agents changed, of all."""
@@ -144,13 +125,10 @@ class StreamStatus:
     skipped: Skip | None = None
     damaged: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as it is answered, in numbers and enums."""
-        return {
-            **_fields(self, STREAM_FIELDS),
-            "composite": self.tick.composite if self.tick else None,
-            "tick": _tick_as_json(self.tick),
-        }
+    @property
+    def composite(self) -> float | None:
+        """The composite of its newest tick."""
+        return self.tick.composite if self.tick else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,23 +170,11 @@ class SymbolStatus:
         """The year of the shipped bars, where the demo moves their dates; else ""."""
         return TRUE_YEARS.get(self.symbol, "") if self.feed == SAMPLE else ""
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as it is answered, in numbers and enums."""
-        thresholds, holding = self.thresholds, self.holding
-        return {
-            **_fields(self, SYMBOL_FIELDS),
-            "thresholds": thresholds and {"buy": thresholds.buy, "sell": thresholds.sell},
-            "position": holding and holding.as_json(),
-            "changes": self.changes._asdict(),
-        }
-
-
-def _tick_as_json(tick: TickRecord | ListedTick | None) -> dict[str, Any] | None:
-    return _fields(tick, TICK_FIELDS) if tick else None
-
-
-def _fields(value: object, names: str) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in names.split()}
+    @property
+    def position(self) -> dict[str, Any] | None:
+        """Its position and, as `now`, what closing it would bring."""
+        holding = self.holding
+        return holding and {**asdict(holding.position), "now": holding.now}
 
 
 class PriceBar(NamedTuple):
@@ -250,15 +216,6 @@ class OverviewSymbol(SymbolStatus):
         if self.price is None or not self.day_close:
             return None
         return 100 * (self.price / self.day_close - 1.0)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as it is answered, with its streams."""
-        return {
-            **super().as_json(),
-            "price": self.price,
-            "day_close": self.day_close,
-            "streams": [stream.as_json() for stream in self.streams],
-        }
 
 
 class RunningDebate(NamedTuple):
@@ -320,11 +277,3 @@ class Symbol(SymbolStatus):
     sides: Mapping[str, int] = field(default_factory=dict)
     previous: str | None = None
     next: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as it is answered, with its newest ticks."""
-        return {
-            **super().as_json(),
-            "stream": self.stream.as_json(),
-            "ticks": [_tick_as_json(tick) for tick in self.ticks],
-        }
