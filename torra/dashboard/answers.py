@@ -161,7 +161,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "next": int | None,
         "broken": Break | None,
     },
-    "api_bars": of(PriceData),
+    "api_bars": get_type_hints(PriceData),
     "api_changed": {
         "says": str,
         "verdicts_changed ticks needed": int,
@@ -208,7 +208,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
     },
     "api_models": MODELS,
     "api_moment": {"chart": ChartData, "cited": list[str]},
-    "api_money": of(Money, day=str),
+    "api_money": get_type_hints(Money) | {"day": str},
     "api_money_line": {
         "period": str,
         "accounts": dict[str, list[dict[Literal["at", "closed", "whole"], str | float | None]]],
@@ -258,7 +258,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
     },
     "api_signals": {
         "version trading_state reason engaged": str,
-        "signals": [create_model("Signal", __base__=SignalRow, warm_up=(bool, ...))],
+        "signals": [create_model("ListedSignal", __base__=SignalRow, warm_up=(bool, ...))],
         "before": int | None,
         "at": str | None,
         "proposals": list[PROPOSAL],

@@ -32,7 +32,7 @@ def of(kind: type, names: str = "", **more: Any) -> Any:
     """Return the closed model of a type's fields, or of those named, with what an answer adds."""
     hints = get_type_hints(kind)
     chosen = {name: hints[name] for name in names.split() or hints}
-    return closed(kind.__name__, chosen | more)
+    return closed(f"{kind.__name__}Value", chosen | more)
 
 
 def closed(name: str, kind: Any) -> Any:
@@ -83,6 +83,6 @@ PARTS: Final = {
     )
     | None,
 }
-DESK: Any = of(DeskStatus, waiting=int)
+DESK = of(DeskStatus, waiting=int)
 SYMBOL_ROW: Any = of(OverviewSymbol, f"{FIELDS} price day_close", **PARTS, streams=[STREAM])
 SYMBOL: Any = of(Symbol, FIELDS, **PARTS, stream=STREAM, ticks=[TICK])
