@@ -20,7 +20,6 @@ from typing import Any, Final
 from flask import Response
 from pydantic import JsonValue
 
-from torra.dashboard.answers import schemas
 from torra.dashboard.doors.access import CSRF_HEADER, LARGEST_BODY, SAFE
 from torra.dashboard.doors.routes import Api, Route, every_route
 
@@ -133,7 +132,7 @@ def document() -> JsonObject:
         "paths": paths,
         "components": {
             "securitySchemes": SCHEMES,
-            "schemas": {**SCHEMAS, **schemas()[1]},
+            "schemas": {**SCHEMAS, **_schemas()[1]},
             "responses": {code: _refusal(code) for code in REFUSALS},
         },
     }
@@ -190,12 +189,19 @@ def _answers(route: Route, method: str) -> JsonObject:
             "200": {"description": "Done, or what it would do.", "content": outcome},
             "202": {"description": "Accepted, or running.", "content": outcome},
         }
-    schema: Any = schemas()[0][route.name] if route.reply == "json" else TEXT
+    schema: Any = _schemas()[0][route.name] if route.reply == "json" else TEXT
     content = _content(schema, REPLIES[route.reply])
     answers: JsonObject = {"200": {"description": "What was asked.", "content": content}}
     if route.reply == "events":
         answers["204"] = {"description": "The stream has ended."}
     return answers
+
+
+@cache
+def _schemas() -> tuple[dict[str, JsonObject], JsonObject]:
+    from torra.dashboard.answers import schemas  # noqa: PLC0415  a page alone must not load the desk
+
+    return schemas()
 
 
 def _refusals(route: Route, method: str) -> JsonObject:

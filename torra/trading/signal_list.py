@@ -20,7 +20,7 @@ from torra.trading.hand_close import quote
 ROWS: Final = 30
 """Signals that `torra signals` shows unless it is asked for more."""
 
-POSITION: Final = ("instance", "symbol", "side", "lots", "entry", "stop", "target", "state")
+POSITION: Final = "instance symbol side lots entry stop target state"
 
 HISTORY: Final = 10
 """Newest trading states of the answer."""
@@ -65,7 +65,7 @@ def document(desk: CommandContext, *, limit: int = ROWS, **only: Any) -> dict[st
             if instance in (None, row.instance)
         ],
         "positions": [
-            {name: getattr(item.position, name) for name in POSITION}
+            {name: getattr(item.position, name) for name in POSITION.split()}
             | {"sid": item.position.signal_id, "price": item.bid}
             for item in quotes
         ],

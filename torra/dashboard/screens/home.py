@@ -21,6 +21,7 @@ from torra.dashboard.record.shown import WATCH_ONLY
 from torra.dashboard.streams import attention, skips, sources, tick_words
 from torra.dashboard.streams.attention import AttentionReason
 from torra.dashboard.trade import approvals
+from torra.dashboard.view.answer_models import SYMBOL_ROW
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_values import ChangeCount, Overview, OverviewSymbol
 from torra.dashboard.view.kept import LruCache, Same
@@ -147,7 +148,7 @@ def api_overview() -> ResponseReturnValue:
     data = desk_view().overview()
     return jsonify(
         desk=data.desk.as_json(),
-        symbols=[symbol.as_json() for symbol in data.instances],
+        symbols=[SYMBOL_ROW.model_validate(one).model_dump(mode="json") for one in data.instances],
         debates=[debate._asdict() for debate in data.debates],
     )
 

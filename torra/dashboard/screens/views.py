@@ -22,6 +22,7 @@ from torra.dashboard.screens.tick import bar_moment, tick_page
 from torra.dashboard.streams import chart_data, price_lines
 from torra.dashboard.trade import approvals
 from torra.dashboard.view import list_query
+from torra.dashboard.view.answer_models import SYMBOL
 from torra.dashboard.view.bar_reading import MOST
 from torra.dashboard.view.desk_values import ChartBars, Symbol
 from torra.dashboard.view.rendering import desk_page, desk_view, page, state
@@ -142,7 +143,8 @@ def api_symbol(instance: str, timeframe: str) -> ResponseReturnValue:
     data = known_symbol(instance, timeframe)
     # the lines over the price are the chart's alone: the page itself does without
     drawn = desk_view().bars(instance, timeframe, data.desk.now, CHART_BARS) or ChartBars()
-    return jsonify(symbol=data.as_json(), chart=chart_data.chart(data, drawn))
+    shown = SYMBOL.model_validate(data).model_dump(mode="json")
+    return jsonify(symbol=shown, chart=chart_data.chart(data, drawn))
 
 
 def api_bars(instance: str, timeframe: str) -> ResponseReturnValue:

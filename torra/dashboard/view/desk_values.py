@@ -7,10 +7,9 @@ price or an amount a number, None where it is not known.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, NamedTuple
 
-from torra import clock
 from torra.dashboard.record.shown import ListedTick
 from torra.feeds.sample import TRUE_YEARS
 from torra.store.hosted import FEED
@@ -22,12 +21,6 @@ from torra.verdict.trade_outcome import CloseValue
 
 SAMPLE: Final = "sample"
 """Feed of the bars that are shipped."""
-
-TICK_FIELDS: Final = (
-    *("bar_time", "as_of", "verdict", "l1_verdict", "action", "reason", "denied", "consensus"),
-    *("l1_consensus", "source_type"),
-)
-"""What is answered of a tick in a list; its own address answers the record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,15 +74,6 @@ class PositionValue(NamedTuple):
     position: Position
     now: CloseValue | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as it is answered; `now` is price, profit and R of closing it now."""
-        names = ("side", "lots", "entry", "stop", "target", "state", "signal_id")
-        return {
-            **{name: getattr(self.position, name) for name in names},
-            "opened_at": clock.iso(self.position.opened_at),
-            "now": self.now and self.now._asdict(),
-        }
-
 
 class ChangeCount(NamedTuple):
     """How many verdicts the agents changed, of all."""
@@ -141,15 +125,10 @@ class StreamStatus:
     skipped: Skip | None = None
     damaged: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as it is answered, in numbers and enums."""
-        names = ("timeframe", "next_in_seconds", "age_seconds", "stale", "quiet", "skipped")
-        return {
-            **{name: getattr(self, name) for name in names},
-            "damaged": self.damaged,
-            "composite": self.tick.composite if self.tick else None,
-            "tick": _tick_as_json(self.tick),
-        }
+    @property
+    def composite(self) -> float | None:
+        """The composite of its newest tick."""
+        return self.tick.composite if self.tick else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,20 +170,11 @@ class SymbolStatus:
         """The year of the shipped bars, where the demo moves their dates; else ""."""
         return TRUE_YEARS.get(self.symbol, "") if self.feed == SAMPLE else ""
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as it is answered, in numbers and enums."""
-        names = ("instance", "symbol", "feed", "digits", "currency", "timeframes")
-        thresholds, holding = self.thresholds, self.holding
-        return {
-            **{name: getattr(self, name) for name in names},
-            "thresholds": thresholds and {"buy": thresholds.buy, "sell": thresholds.sell},
-            "position": holding and holding.as_json(),
-            "changes": self.changes._asdict(),
-        }
-
-
-def _tick_as_json(tick: TickRecord | ListedTick | None) -> dict[str, Any] | None:
-    return {name: getattr(tick, name) for name in TICK_FIELDS} if tick else None
+    @property
+    def position(self) -> dict[str, Any] | None:
+        """Its position and, as `now`, what closing it would bring."""
+        holding = self.holding
+        return holding and {**asdict(holding.position), "now": holding.now}
 
 
 class PriceBar(NamedTuple):
@@ -246,15 +216,6 @@ class OverviewSymbol(SymbolStatus):
         if self.price is None or not self.day_close:
             return None
         return 100 * (self.price / self.day_close - 1.0)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as it is answered, with its streams."""
-        return {
-            **super().as_json(),
-            "price": self.price,
-            "day_close": self.day_close,
-            "streams": [stream.as_json() for stream in self.streams],
-        }
 
 
 class RunningDebate(NamedTuple):
@@ -316,11 +277,3 @@ class Symbol(SymbolStatus):
     sides: Mapping[str, int] = field(default_factory=dict)
     previous: str | None = None
     next: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as it is answered, with its newest ticks."""
-        return {
-            **super().as_json(),
-            "stream": self.stream.as_json(),
-            "ticks": [_tick_as_json(tick) for tick in self.ticks],
-        }
