@@ -263,7 +263,8 @@ def test_a_promotion_counts_from_the_next_tick_on(tmp_path: Path, monkeypatch: A
     assert shadow == [True] * 30 + [False] * 5
     assert desk.promotions.promoted("default", EARNED)
     assert not desk.promotions.promoted("default", Profile()), "another setting"
-    pages: Any = SimpleNamespace(desk=desk, database=desk.database)
+    setups = [(one.instance, one.profile) for one in desk.setups.values()]
+    pages: Any = SimpleNamespace(desk=desk, database=desk.database, setups=setups)
     (sign,) = health_checks.agents(HealthContext(pages, desk.clock.real_now()))
     assert sign.level == "ok" and "promoted" in sign.detail
 
