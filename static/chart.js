@@ -12,11 +12,6 @@ import { chosen } from "./prefs.js";
 import { load, save } from "./storage.js";
 import { write } from "./times.js";
 
-const holder = document.getElementById("chart");
-const legend = document.getElementById("chart-legend");
-const said = document.getElementById("chart-said");
-const choices = document.getElementById("chart-lines");
-const overChoices = document.getElementById("chart-over");
 const library = window.LightweightCharts;
 const reduced = window.matchMedia("(prefers-reduced-motion: reduce)");
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -27,6 +22,8 @@ const OVER_KEPT = "torra-chart-over";
 const OLDER = 500; // bars that are asked for at once
 const NEAR = 15; // bars from the left edge at which older ones are asked for
 
+let holder = null;
+let legend, said, choices, overChoices; // what stands around the holder
 let drawn = null;
 let shown = null; // what of the stream is drawn, as the page names it
 let older = null; // bars before those that are asked for again
@@ -199,10 +196,10 @@ function recall(boxes, name) {
     box.checked = known === null ? box.defaultChecked : known.split(" ").includes(box.value);
   }
   boxes.hidden = false;
-  boxes.addEventListener("change", () => {
+  boxes.onchange = () => {
     save(name, chosenIn(boxes).join(" "));
     if (last && drawn) fillLines(last);
-  });
+  };
 }
 
 // --- older bars -----------------------------------------------------------------------------------
@@ -210,6 +207,7 @@ function recall(boxes, name) {
 async function askOlder() {
   if (asking || ended || !holder.dataset.bars || !last?.candles.length) return;
   asking = true;
+  const asker = holder;
   holder.setAttribute("aria-busy", "true");
   try {
     const first = last.candles[0].time;
@@ -218,12 +216,13 @@ async function askOlder() {
       headers: { Accept: "application/json" },
     });
     if (!answer.ok) throw new Error(String(answer.status));
-    take(await answer.json(), first);
+    const data = await answer.json();
+    if (asker === holder) take(data, first);
   } catch {
-    ended = true; // scrolling goes on to end here; the next load of the page asks again
+    if (asker === holder) ended = true; // scrolling goes on to end here; the next load of the page asks again
   } finally {
-    asking = false;
-    holder.removeAttribute("aria-busy");
+    if (asker === holder) asking = false;
+    asker.removeAttribute("aria-busy");
   }
 }
 
@@ -342,18 +341,21 @@ function draw(data) {
 // --- asking for what is drawn ---------------------------------------------------------------------
 
 async function look() {
+  begin();
+  const asker = holder;
   const wanted = holder.closest("[data-drawn]")?.dataset.drawn ?? "";
   if (wanted === shown) return;
   try {
     const answer = await fetch(holder.dataset.chart, { headers: { Accept: "application/json" } });
     if (!answer.ok) throw new Error(String(answer.status));
     const { chart } = await answer.json();
+    if (asker !== holder) return;
     shown = wanted;
     if (chart.candles.length) draw(chart);
     else holder.textContent = "No bar of that moment is stored.";
   } catch {
     // a chart that is drawn stays: the page says that the desk does not answer
-    if (!drawn) holder.textContent = "The chart could not be loaded.";
+    if (!drawn && asker === holder) holder.textContent = "The chart could not be loaded.";
   }
 }
 
@@ -401,7 +403,16 @@ function again() {
   draw(plain);
 }
 
-if (holder && library) {
+// Takes the chart of the page, which is another one once its address is another.
+function begin() {
+  const now = document.getElementById("chart");
+  if (!now || now === holder) return;
+  drawn?.chart.remove();
+  [holder, drawn, shown, older, plain, last, cursor] = [now, null, null, null, null, null, null];
+  asking = ended = false;
+  [legend, said, choices, overChoices] = ["legend", "said", "lines", "over"].map((name) =>
+    document.getElementById(`chart-${name}`),
+  );
   holder.setAttribute("tabindex", "0");
   holder.setAttribute("role", "application");
   holder.addEventListener("keydown", move);
@@ -410,6 +421,9 @@ if (holder && library) {
   // what a tick's arguments cite is chosen for each tick anew
   const ofMoment = holder.closest("[data-drawn]") === null;
   recall(overChoices, ofMoment ? `${OVER_KEPT} ${holder.dataset.chart}` : OVER_KEPT);
+}
+
+if (document.getElementById("chart") && library) {
   look();
   document.addEventListener("torra:renewed", look);
 }

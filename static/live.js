@@ -107,6 +107,14 @@ const callbacks = {
   },
 };
 
+// A chart is its module's own, and another one once its data stand at another address.
+function renewCharts(part, twin) {
+  for (const chart of part.querySelectorAll("[data-chart]")) {
+    const next = twin.querySelector("[data-chart]");
+    if (next && next.dataset.chart !== chart.dataset.chart) chart.replaceWith(next.cloneNode(true));
+  }
+}
+
 function put(fresh) {
   const now = String(performance.now());
   for (const part of parts()) {
@@ -114,6 +122,7 @@ function put(fresh) {
     if (!twin) continue;
     const focused = part.contains(document.activeElement);
     prepare(twin);
+    renewCharts(part, twin);
     Idiomorph.morph(part, twin, { callbacks });
     if (focused && !part.contains(document.activeElement)) main.focus({ preventScroll: true });
     for (const element of part.querySelectorAll("[data-countdown]")) element.dataset.seen = now;

@@ -90,9 +90,14 @@ def test_a_proposal_is_read_and_approved_and_another_expires(
         assert all(end is not None and end <= DESK["height"] for _, end in placed.values()), placed
         assert placed[CHART][0] < placed[LADDER][1], "the chart lies beside the levels"
         assert page.evaluate(WORDS) <= WORDS_ABOVE_THE_FOLD
+        page.locator("#chart canvas").first.wait_for()
         page.focus("#approve")
         page.keyboard.press("Enter")
         page.locator("text=Its signal is").wait_for()
+        trade = f"#chart[data-chart='/api/v1/signals/{sid}/chart'] canvas"
+        page.locator(trade).first.wait_for()  # the chart of the tick has gone
+        assert page.locator("#chart").count() == 1
+        assert page.locator("#chart-over").is_visible()
         assert backing.database.proposal(sid).state == "APPROVED"
         assert backing.database.signal(sid)["state"] in ("PENDING", "WAITING")
         assert page.locator("#approve").count() == 0
