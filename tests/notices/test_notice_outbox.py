@@ -13,7 +13,7 @@ from tests.worlds.told import REFUSED, Pager, ToldDesk, end, fill
 from torra.config import NoticeSettings
 from torra.errors import StoreUnavailable
 from torra.notices import watching
-from torra.notices.listing import document, table
+from torra.notices.listing import LONGEST, document, table
 from torra.notices.sending import pause
 from torra.store import notices as notice_table
 
@@ -91,6 +91,18 @@ def test_a_trade_is_given_up_after_an_hour_and_an_alarm_never(
     desk.later(hours=1)
     desk.send_all()
     assert pager.titles == ["Torra: trading is HALTED"]
+
+
+def test_what_another_wrote_of_a_service_is_cleaned_too(desk: ToldDesk, pager: Pager) -> None:
+    desk.database.halt("by a person")
+    desk.look()
+    pager.answers = [REFUSED]
+    desk.send_all()
+    for name in ("notice_outbox", "notice_services"):
+        desk.database.change(f"UPDATE {name} SET detail = ?", "a\x1b[2J\u202eb" + 700 * "c")
+    listed = document(desk.database)
+    details = [listed["notices"][0]["sent"][0]["detail"], listed["services"][0]["failed"]]
+    assert details == [("a[2Jb" + 700 * "c")[:LONGEST]] * 2
 
 
 def test_one_notice_that_is_refused_holds_up_no_other(desk: ToldDesk, pager: Pager) -> None:

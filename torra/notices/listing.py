@@ -36,16 +36,31 @@ def document(database: Database, after: int | None = None, limit: int = ROWS) ->
     )
     return {
         "notices": [
-            {name: HOSTILE.sub("", str(row[name]))[:LONGEST] for name in TEXTS}
-            | {"id": row["id"], "silent": bool(row["silent"]), "sent": row["sent"]}
+            {name: _clean(row[name]) for name in TEXTS}
+            | {
+                "id": row["id"],
+                "silent": bool(row["silent"]),
+                "sent": [
+                    {**way, **{name: _clean(way[name]) for name in ("service", "state", "detail")}}
+                    for way in row["sent"]
+                ],
+            }
             for row in rows
         ],
         "newest": rows[-1]["id"] if rows else newest,
         "services": [
-            {"service": row["service"], "failed": row["detail"], "at": row["at"]}
+            {
+                "service": _clean(row["service"]),
+                "failed": _clean(row["detail"]),
+                "at": _clean(row["at"]),
+            }
             for row in notice_table.notice_services(database)
         ],
     }
+
+
+def _clean(text: object) -> str:
+    return HOSTILE.sub("", str(text))[:LONGEST]
 
 
 def table(document: Mapping[str, Any]) -> str:
