@@ -14,6 +14,7 @@ from instance_database import Database
 from tests.worlds.hands import torra
 from tests.worlds.homes import desk_file, profile_file
 from torra.clock import System, iso, parse
+from torra.config import Profile
 from torra.desk import looking_desk
 from torra.store import ledger as ledger_table
 from torra.store.ledger import Booking, Settlement
@@ -149,6 +150,26 @@ def test_the_table_shows_small_money_and_what_is_blocked(home: Path) -> None:
     text = torra(home, "cost").stdout
     assert "anthropic is not asked until 2026-11-21T19:00:00Z: 401: the key was refused" in text
     assert "0.051000" in text and "(98%)" in text and "0.449000 left" in text
+
+
+@pytest.mark.parametrize("command", ["cost", "models", "effect"])
+def test_a_broken_profile_file_is_named_though_another_one_ran_last(
+    home: Path, command: str
+) -> None:
+    database = fill(home)
+    for name in ("A", "B"):
+        database.apply_profile(name, Profile().model_dump_json(), "d")
+    database.close()
+    profile_file(home, {"risk": {"max_positions": "many"}}, "paying")
+    result = torra(home, command)
+    assert result.exit_code == 2, result.output
+    assert "paying.json" in result.stderr and "max_positions" in result.stderr
+
+
+def test_results_of_a_home_that_never_ran_need_no_profile(home: Path) -> None:
+    profile_file(home, {"risk": {"max_positions": "many"}}, "paying")
+    result = torra(home, "results")
+    assert result.exit_code == 0 and "No desk has run here yet" in result.stdout
 
 
 @pytest.mark.parametrize("name", ["nobody", "../default", ""])

@@ -145,10 +145,17 @@ def open_database(home: Path) -> Iterator[Database]:
 
 
 @contextmanager
-def open_desk(home: Path) -> Iterator[PageContext]:
-    """Lend a home as its pages see it; raises ConfigError for a broken desk.json."""
+def open_desk(home: Path, *, profiles: bool = False) -> Iterator[PageContext]:
+    """Lend a home as its pages see it.
+
+    Raises ConfigError for a broken desk.json, and with `profiles` for a broken profile file of a
+    desk that has run.
+    """
     from torra.dashboard.view.backing import context_of  # noqa: PLC0415
-    from torra.desk.looking_desk import looking_desk  # noqa: PLC0415
+    from torra.desk.looking_desk import check_profiles, looking_desk  # noqa: PLC0415
 
     with open_database(home) as database:
-        yield context_of(looking_desk(home, database))
+        desk = looking_desk(home, database)
+        if profiles and has_database(home):
+            check_profiles(desk)
+        yield context_of(desk)

@@ -98,13 +98,14 @@ def jobs(home: Path, /, job: int | None) -> CommandAnswer:
 def results(home: Path, /) -> CommandAnswer:
     """Show what the desk's trades won and lost: today, by symbol, side, reason and day."""
     from torra.exhibits import money as words  # noqa: PLC0415
+    from torra.money.book import Money  # noqa: PLC0415
 
     with open_desk(home) as desk:
-        money = desk.money()
-    text = words.table(money)
-    if not has_database(home):
-        text = "No desk has run here yet, so there is no trade: start one with `torra run`."
-    return CommandAnswer(money.as_json(), text)
+        if has_database(home):
+            return CommandAnswer(desk.money().as_json(), words.table)
+        nothing = Money(desk.now(), (), 0.0, ())
+    text = "No desk has run here yet, so there is no trade: start one with `torra run`."
+    return CommandAnswer(nothing.as_json(), text)
 
 
 @click.command()
@@ -119,7 +120,7 @@ def models(home: Path, /, vendor: str | None) -> CommandAnswer:
     from torra.desk.models import report as model_report  # noqa: PLC0415
 
     if vendor is None:
-        with open_desk(home) as desk:
+        with open_desk(home, profiles=True) as desk:
             return CommandAnswer(page.document(desk), model_report.table)
     reply = model_question.run(home, vendor, dict(os.environ))
     return CommandAnswer(reply.document(), reply.line(), int(not reply.ok))
@@ -133,7 +134,7 @@ def cost(home: Path, profile: str | None) -> CommandAnswer:
     from torra.dashboard.screens import costs as page  # noqa: PLC0415
     from torra.desk import costs  # noqa: PLC0415
 
-    with open_desk(home) as desk:
+    with open_desk(home, profiles=True) as desk:
         return CommandAnswer(page.document(desk, profile), costs.table)
 
 

@@ -109,7 +109,7 @@ def effect(
     """List the ticks that agents changed, and what L1 alone would have done instead."""
     from torra.replay.changed import listing, words  # noqa: PLC0415
 
-    with open_desk(home) as desk:
+    with open_desk(home, profiles=True) as desk:
         page = listing.listed(
             desk.database, desk.settings, instance=instance and instance.upper(), kinds=what,
             limit=limit, before=before,

@@ -152,6 +152,18 @@ def look_at(home: Path) -> LookingDesk:
     return looking_desk(home, open_home(home))
 
 
+def check_profiles(desk: LookingDesk) -> None:
+    """Raise ConfigError for a broken profile file of a desk or of a stream hosted there.
+
+    A looking desk itself goes on with what ran last, for the pages of a host must.
+    """
+    own = {item.profile for item in desk.settings.instances}
+    hosted = {item.profile for item in hosted_table.hosted_instances(desk.database)}
+    for name in sorted(own | hosted):
+        if name in own or (desk.home / "profiles" / f"{name}.json").exists():
+            load_profile(name, desk.home)
+
+
 def looking_desk(home: Path, database: Database) -> LookingDesk:
     """Return the desk of a home by its open database; raises ConfigError.
 
