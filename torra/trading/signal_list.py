@@ -1,4 +1,4 @@
-"""`torra signals`, the API and the page Signals: where trading stands, and the newest signals.
+"""`torra signals` and its API: where trading stands, and the newest signals.
 
 Reads the database and changes nothing.
 """
@@ -44,9 +44,11 @@ def document(desk: CommandContext, *, limit: int = ROWS, **only: Any) -> dict[st
     warmed, bridges, alarms = WarmUps(database), database.bridges(), database.alarms()
     quotes = [quote(desk, position) for position in database.positions()]
     state, engaged, page = state_of(database), desk.switch.engaged(), rows[:limit]
+    proposals = [row for row in database.proposals() if instance in (None, row.instance)]
     parts = (
-        state["trading_state"],
+        *state.values(),
         engaged,
+        *((row.sid, row.state, row.reason) for row in proposals),
         *((item.position.signal_id, item.position.state) for item in quotes),
         *((row.name, row.deny, row.detail) for row in bridges),
         *((row.kind, row.at) for row in alarms),
@@ -59,11 +61,7 @@ def document(desk: CommandContext, *, limit: int = ROWS, **only: Any) -> dict[st
         "states": [row.as_json() for row in claim_table.trading_states(database, HISTORY)],
         "bridges": [row.as_json() for row in bridges],
         "alarms": [row.as_json() for row in alarms],
-        "proposals": [
-            approval.as_json(row, database)
-            for row in database.proposals()
-            if instance in (None, row.instance)
-        ],
+        "proposals": [approval.as_json(row, database) for row in proposals],
         "positions": [
             {name: getattr(item.position, name) for name in POSITION.split()}
             | {"sid": item.position.signal_id, "price": item.bid}
