@@ -7,6 +7,8 @@ import re
 import pytest
 
 from tests.worlds.demo_orders import read, visit, waiting
+from tests.worlds.stores import closing
+from torra.dashboard.trade import approvals
 from torra.dashboard.trade.order_pages import STAGES
 from torra.dashboard.view.backing import PageContext
 from torra.verdict.signal_states import UNDER_WAY, UNEXECUTED
@@ -81,3 +83,41 @@ def test_a_position_is_closed_on_the_page_of_its_order(backing: PageContext) -> 
     assert address in actions("approve") and actions("read") == []
     backing.database.set_trading_state("HALTED", "a look")
     assert actions("approve") == []
+    text = read(backing, f"/orders/{held.signal_id}", "approve").text
+    assert "Nothing can be closed from here while trading is halted" in text
+
+
+def test_a_refused_proposal_stands_on_its_tabs_however_many_were_approved(
+    backing: PageContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = backing.database
+    refused = {
+        row.sid
+        for row in database.proposals(None)
+        if row.state in ("REJECTED", "EXPIRED", "DENIED")
+    }
+    assert refused
+    for number in range(approvals.DECIDED_SHOWN):
+        row = database.row("SELECT * FROM proposals WHERE state = 'APPROVED'")
+        assert row is not None
+        database.upsert("proposals", {**row, "sid": f"TYES{number}", "expires": "2099-01-01"})
+    for stage in ("all", "refused"):
+        page = read(backing, f"/orders?stage={stage}")
+        links = {one.get("href") for one in page.all("a")}
+        assert {f"/orders/{sid}" for sid in refused} <= links, stage
+        assert "/orders/TYES0" not in links
+
+
+def test_a_state_of_another_stage_narrows_neither_list_nor_file(backing: PageContext) -> None:
+    links = [
+        one.get("href", "") for one in read(backing, "/orders?stage=refused&state=CLOSED").all("a")
+    ]
+    assert not [one for one in links if one.startswith("/signals.csv")]
+
+
+def test_a_moved_stop_is_no_close(backing: PageContext) -> None:
+    held = next(item for item in backing.database.positions() if item.instance == "EURUSD")
+    row = {**closing("TMOVE", held.signal_id, instance="EURUSD"), "kind": "modify"}
+    backing.database.enqueue_signal(row)
+    text = read(backing, "/orders/TMOVE").text
+    assert ", a moved stop (modify)" in text and ", a close" not in text

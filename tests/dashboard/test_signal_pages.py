@@ -12,7 +12,7 @@ import pytest
 from tests import ROOT
 from tests.doubles.page_reader import Page
 from tests.worlds import demo_orders, stores
-from tests.worlds.demo_orders import read, text_of, visit
+from tests.worlds.demo_orders import read, text_of, visit, waiting
 from tests.worlds.stores import closing
 from torra.bridges import odd_rows
 from torra.dashboard.trade import signals, trade_rows
@@ -180,7 +180,7 @@ def test_what_a_person_decided_is_marked_and_leads_to_no_tick(backing: PageConte
     page = read(backing, "/orders")
     assert "☞ by hand" in page.text
     assert "↩ closing" in page.text
-    assert "A person decided it." in read(backing, f"/orders/{row['sid']}").text
+    assert "By a person" in read(backing, f"/orders/{row['sid']}").text
 
 
 # --- filter, pages, file --------------------------------------------------------------------------
@@ -258,6 +258,19 @@ def test_a_signal_names_the_orders_that_belong_to_it(backing: PageContext) -> No
     ]
     assert "The approval" in read(backing, f"/orders/{held.signal_id}").text
     assert visit(backing).get("/orders/TNOBODY").status_code == 404
+
+
+def test_a_proposal_and_a_reason_change_the_version_of_the_list(backing: PageContext) -> None:
+    def version() -> Any:
+        return visit(backing).get("/api/v1/signals").json["version"]
+
+    found = [version()]
+    execution_table.decide_proposal(backing.database, waiting(backing), "REJECTED", "TOO_BIG")
+    found.append(version())
+    for reason in ("lunch", "a storm"):
+        backing.database.set_trading_state("REDUCING", reason)
+        found.append(version())
+    assert len({*found}) == len(found)
 
 
 def test_a_step_changes_the_version(backing: PageContext) -> None:

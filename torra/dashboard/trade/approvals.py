@@ -7,7 +7,7 @@ expired or was decided elsewhere. `orders` has the commands that decide.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import product
 from typing import Any, Final, NamedTuple
 
@@ -57,9 +57,9 @@ def waiting_list(desk: DeskStatus) -> dict[str, Any]:
     }
 
 
-def decided_list() -> dict[str, Any]:
-    """Return what a page shows of the newest proposals that have ended."""
-    return {"decided": _decided_runs(), "words": proposals}
+def decided_list(states: Collection[str] = execution_table.DECIDED) -> dict[str, Any]:
+    """Return what a page shows of the newest proposals that have ended in some states."""
+    return {"decided": _decided_runs(states), "words": proposals}
 
 
 def api_approvals() -> ResponseReturnValue:
@@ -184,10 +184,12 @@ def _waiting_orders() -> list[DeskOrder]:
     return [DeskOrder.of(row) for row in _waiting_rows() if row.state == WAITING]
 
 
-def _decided_runs() -> list[list[DeskOrder]]:
-    """Return in runs the orders whose proposals ended last."""
+def _decided_runs(
+    states: Collection[str] = execution_table.DECIDED,
+) -> list[list[DeskOrder]]:
+    """Return in runs the orders whose proposals ended last, in some states that hold EXPIRED."""
     over = [row for row in _waiting_rows() if row.state != WAITING]  # not booked as ended yet
-    ended = [*over, *execution_table.decided_proposals(backing().database, DECIDED_READ)]
+    ended = [*over, *execution_table.decided_proposals(backing().database, DECIDED_READ, states)]
     runs = _folded(ended)[:DECIDED_SHOWN]
     return [[DeskOrder.of(run[0]), *map(DeskOrder, run[1:])] for run in runs]
 

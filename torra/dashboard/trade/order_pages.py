@@ -21,6 +21,7 @@ from torra.dashboard.trade import approvals, signals, trade_rows, trades
 from torra.dashboard.trade.order import DeskOrder
 from torra.dashboard.view import list_query
 from torra.dashboard.view.rendering import desk_page, desk_view, state
+from torra.store.trade.proposals_and_alarms import REFUSED
 from torra.verdict.signal_states import UNDER_WAY, UNEXECUTED
 
 STAGES: Final = ("all", "waiting", "working", "open", "closed", "refused")
@@ -47,8 +48,10 @@ def orders() -> str:
     shown: dict[str, Any] = {}
     if stage in ("all", "waiting"):
         shown |= approvals.waiting_list(desk)
-    if stage in ("waiting", "refused"):
+    if stage == "waiting":
         shown |= approvals.decided_list()
+    if stage in ("all", "refused"):  # an approved proposal stands there as its signal
+        shown |= approvals.decided_list(REFUSED)
     if stage in ("all", "working", "open"):
         shown |= signals.controls()
     if stage in ("all", "working", "refused"):

@@ -65,6 +65,8 @@ def controls() -> dict[str, Any]:
 def signal_list(states: Collection[str] = ()) -> dict[str, Any]:
     """Return what a page lists of signals, newest first: those in some states, or all."""
     query = _query()
+    if states and query["state"] not in states:
+        query["state"] = None  # a state of another stage asks for nothing
     rows, cursor = _listed(query, states)
     chosen = {name: query[name] for name in ("instance", "state")}
     # the file has no filter by several states
@@ -150,7 +152,7 @@ def _listed(
     """Return the signals of a page, and the number below which the next one begins, if any."""
     database = backing().database
     state = query["state"]
-    asked = [state] if state in states or not states else states
+    asked = [state] if state or not states else states
     # one signal more than a page shows, to know whether there are older ones
     rows = [
         row

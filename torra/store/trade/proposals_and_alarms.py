@@ -10,7 +10,7 @@ StoreUnavailable and keeps nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -19,7 +19,10 @@ from torra.store.connection import Store, TickKey, stamp, to_json
 from torra.store.trade.rows import AlarmRow, BridgeRow, ProposalRow, SignalRow
 
 WAITING: Final = "WAITING"
-DECIDED: Final = ("APPROVED", "REJECTED", "EXPIRED", "DENIED")
+REFUSED: Final = ("REJECTED", "EXPIRED", "DENIED")
+"""States in which a proposal ends without an order."""
+
+DECIDED: Final = ("APPROVED", *REFUSED)
 """States in which a proposal ends."""
 
 
@@ -169,11 +172,13 @@ def note_bridge(
     store.upsert("bridges", {**row, **times, "at": store.moment()})
 
 
-def decided_proposals(store: Store, limit: int = 20) -> list[ProposalRow]:
-    """Return the newest proposals that have ended, newest expiry first."""
+def decided_proposals(
+    store: Store, limit: int = 20, states: Collection[str] = DECIDED
+) -> list[ProposalRow]:
+    """Return the newest proposals that have ended in some states, newest expiry first."""
     rows = [
         row
-        for state in DECIDED  # each by its index, so that no look at them reads them all
+        for state in states  # each by its index, so that no look at them reads them all
         for row in store.models(
             ProposalRow,
             "SELECT * FROM proposals WHERE state = ? ORDER BY expires DESC LIMIT ?",
