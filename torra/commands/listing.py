@@ -102,7 +102,8 @@ def results(home: Path, /) -> CommandAnswer:
 
     with open_desk(home) as desk:
         if has_database(home):
-            return CommandAnswer(desk.money().as_json(), words.table)
+            money = desk.money()
+            return CommandAnswer(money.as_json(), words.table(money))
         nothing = Money(desk.now(), (), 0.0, ())
     text = "No desk has run here yet, so there is no trade: start one with `torra run`."
     return CommandAnswer(nothing.as_json(), text)
