@@ -6,7 +6,6 @@ function.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from torra.verdict.risk_engine import OPENS, PositionSide
@@ -57,10 +56,6 @@ def way_left(
 
 def exit_codes(held: HeldPosition) -> tuple[str, ...]:
     """Return the codes that hold, in the order of radar.csv."""
-    return tuple(_codes(held))
-
-
-def _codes(held: HeldPosition) -> Iterator[str]:
     sign = 1.0 if held.side == "LONG" else -1.0
     holds = {
         "OPPOSITE_VERDICT": held.verdict != "HOLD" and OPENS[held.verdict] != held.side,
@@ -72,4 +67,4 @@ def _codes(held: HeldPosition) -> Iterator[str]:
         "REGIME_TURNED": bool(held.regime_before) and held.regime != held.regime_before,
         "LOSS_CAP_NEAR": held.loss_share >= LOSS_NEAR,
     }
-    return (code for code, yes in holds.items() if yes)
+    return tuple(code for code, yes in holds.items() if yes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -59,24 +60,26 @@ GRACE: Final = 0.25
 
 def check(home: Path, asked: Parameters) -> JobRequest:
     """Return a request for a scan; raises ConfigError that names the field."""
-    from torra.radar.universe import reading, universe  # noqa: PLC0415
+    from torra.radar.universe import universe  # noqa: PLC0415
+    from torra.tools.desk_reader import reading  # noqa: PLC0415
 
     if unknown := [*asked.keys() - FIELDS.keys()]:
         raise ConfigError(f"{unknown[0][:40]}: a scan has no such parameter")
     fields = {name: ",".join(symbols_of(asked, name)) for name in FIELDS}
-    with reading(home) as reader:
-        universe(reader, symbols_of(fields, "symbols"))
+    with reading(home) as (reader, _):
+        universe(reader(), symbols_of(fields, "symbols"))
     return JobRequest(fields, fields, fields["symbols"] or TITLE)
 
 
 def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
     """Scan and store the run; raises what `ladder.run` raises."""
     from torra.radar import ladder  # noqa: PLC0415
-    from torra.radar.universe import reading  # noqa: PLC0415
+    from torra.tools.desk_reader import reading  # noqa: PLC0415
 
     tell("scans")
-    with reading(home) as reader:
-        number, found = ladder.run(reader, *(symbols_of(parameters, name) for name in FIELDS))
+    with reading(home) as (reader, database):
+        fields = (symbols_of(parameters, name) for name in FIELDS)
+        number, found = ladder.run(replace(reader(), database=database), *fields)
     return JobResult(" ".join(found.portfolio_brief), str(number))
 
 

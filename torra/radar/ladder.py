@@ -62,8 +62,9 @@ def run(
         why = f"the scan met {type(error).__name__}"
     row = radar_runs.newest_run(reader.database, key) if why else None
     if why:
-        fresh = row is not None and reader.as_of - parse(row["as_of"]) <= OLDEST
-        found = _aged(reader, row["document"], why) if row and fresh else None
+        found = None
+    if row and reader.as_of - parse(row["as_of"]) <= OLDEST:
+        found = _aged(reader, row["document"], why)
     number = radar_runs.add_run(reader.database, {
         "universe": key, "as_of": reader.as_of, "mode": found.mode if found else "error",
         "trigger_code": CORE_FAILED if why else "",

@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
-from torra.tools.contract import Fact
+from torra.tools.contract import Fact, Value
 
 Bucket = Literal["act", "watch", "exit_radar"]
 
 
-class RadarRow(BaseModel):
+class RadarRow(Value):
     """A stream in one bucket, and why.
 
     `code` is the first reason of its bucket, `codes` all of them, the first included. `facts` are
@@ -25,8 +23,6 @@ class RadarRow(BaseModel):
     streams whose closes are correlated with its own. `state` is opened, proposed, held back or
     observed for a row of `act`, held where a position is, else "".
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     stream: str
     symbol: str
@@ -43,20 +39,16 @@ class RadarRow(BaseModel):
     deny_reason: str = ""
 
 
-class RadarFailure(BaseModel):
+class RadarFailure(Value):
     """A stream that could not be read, with the code and one sentence that says why."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     stream: str
     code: str
     message: str
 
 
-class Coverage(BaseModel):
+class Coverage(Value):
     """How many streams there were, and what became of each: they add up to `streams`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     streams: int
     act: int
@@ -66,14 +58,12 @@ class Coverage(BaseModel):
     failed: tuple[RadarFailure, ...] = ()
 
 
-class RadarRun(BaseModel):
+class RadarRun(Value):
     """One scan over all streams.
 
     `mode` is ai, rules or cached. `fallback_trigger` and `fallback_reason` say why it is not the
     one that was asked for, "" where it is. Times are ISO with Z, `elapsed_seconds` real seconds.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     act: tuple[RadarRow, ...]
     watch: tuple[RadarRow, ...]

@@ -16,13 +16,11 @@ from typing import Final
 from agents.features import name_of, unit_of
 from torra.clock import System, iso, parse
 from torra.errors import DataUnavailable, StoreUnavailable, bounded
-from torra.money.open_positions import spec_of
 from torra.radar.exits import EVENT_MINUTES, HeldPosition, exit_codes, way_left
 from torra.radar.groups import groups
 from torra.radar.result import Bucket, Coverage, RadarFailure, RadarRow, RadarRun, headline
 from torra.radar.streams import StreamState, state_of
 from torra.radar.universe import RadarStream, universe
-from torra.store import bars as bar_table
 from torra.store import tick_queries
 from torra.tick.marks import EXECUTION_OFF, PROPOSED
 from torra.tick.tick_record import TickRecord
@@ -104,16 +102,15 @@ def _states(
     for stream in streams:
         try:
             states[stream.name] = state_of(reader, stream)
+            continue
         except StoreUnavailable:
             raise
         except DataUnavailable as error:
-            failed.append(RadarFailure(
-                stream=stream.name, code=error.reason, message=error.detail
-            ))  # fmt: skip
+            code, why = error.reason, error.detail
         except Exception as error:
             log.exception("radar: %s", stream.name)
-            why = bounded(f"{stream.name}: {type(error).__name__}")
-            failed.append(RadarFailure(stream=stream.name, code="BROKEN", message=why))
+            code, why = "BROKEN", bounded(f"{stream.name}: {type(error).__name__}")
+        failed.append(RadarFailure(stream=stream.name, code=code, message=why))
     for name, state in states.items():
         if state.is_anew:
             profile = reader.profiles[state.stream.instance.id]
@@ -256,11 +253,10 @@ def _held(reader: DeskReader, states: States) -> dict[str, Held]:
             key=lambda one: not opening or one.stream.timeframe != opening["timeframe"],
         )  # fmt: skip
         profile = reader.profiles.get(name)
-        spec = spec_of(profile, position.symbol) if profile else None
+        spec, bid = reader.spec(position), reader.bid(position)
         if opening is None or not own or profile is None or spec is None:
             continue
         state, as_of = own[0], reader.as_of
-        bid = bar_table.newest_close(database, name, state.stream.instance.timeframes, as_of)
         value = value_at_bid(position, position.entry if bid is None else bid, spec)
         stop_left, target_left = way_left(
             position.side, position.entry, value.price,
@@ -306,7 +302,7 @@ def _facts(reader: DeskReader, state: StreamState, more: Values) -> tuple[Fact, 
         Fact(
             id=f"{state.stream.name}@{bar}/{name}",
             value=value,
-            unit="" if name in CODES["fact"] else unit_of(name),
+            unit=unit_of(name),
             as_of=iso(state.closed),
             source="signals" if name in more else "bars" if state.is_anew else "ticks",
             name=CODES["fact"][name].word if name in CODES["fact"] else name_of(name),

@@ -25,7 +25,7 @@ from torra.radar.groups import Closes
 from torra.radar.universe import RadarStream, read_watched
 from torra.store import tick_queries
 from torra.tick.bar_window import last_row
-from torra.tick.tick_record import Damaged, ThresholdsRecord, TickRecord, load
+from torra.tick.tick_record import Damaged, ThresholdsRecord, TickRecord
 from torra.tools.desk_reader import DeskReader
 from torra.verdict import sentiment_rules
 from torra.verdict.sentiment_rules import Verdict
@@ -99,8 +99,7 @@ def state_of(reader: DeskReader, stream: RadarStream) -> StreamState:
     closes = Closes(stream.symbol, step, times, frame["close"].to_numpy(dtype=np.float64))
     newest = frame.index[-1].to_pydatetime() if len(frame) else None
     if record is not None:
-        state = StreamState(stream, closes, parse(record.as_of), record.thresholds, record)
-        state = _of_tick(reader, state, record, due, newest)
+        state = _of_tick(reader, stream, closes, record, due, newest)
         if state.current or stream.kind == "hosted" or newest != due:
             return state
     if newest is None:
@@ -112,10 +111,9 @@ def state_of(reader: DeskReader, stream: RadarStream) -> StreamState:
     if len(frame) < WARM_UP:
         raise DataUnavailable("TOO_SHORT", f"{stream.name}: {len(frame)} bars of {WARM_UP}")
     row, bar = last_row(frame), frame.iloc[-1]
-    records = None
-    if stream.kind == "own":
-        records = database.records(name, timeframe, as_of=reader.as_of)
-    _, high, low = (0, *(records or ath_calculator.carry(None, frame))[:2])
+    own = stream.kind == "own"
+    records = database.records(name, timeframe, as_of=reader.as_of) if own else None
+    high, low = (records or ath_calculator.carry(None, frame))[:2]
     height = ath_calculator.score(row["close"], high, low, row["atr14"], profile.record_score)
     scores = {vector: row[vector] for vector in VECTORS}
     return replace(
@@ -137,8 +135,7 @@ def state_of(reader: DeskReader, stream: RadarStream) -> StreamState:
 def _record(reader: DeskReader, name: str, timeframe: str) -> TickRecord | None:
     stream = (name, timeframe)
     key, _ = tick_queries.newest_of(reader.database, [stream])[stream]
-    stored = reader.database.tick_without_calls(key) if key else None
-    record = load(str(key), stored) if stored else None
+    record = reader.tick(key) if key else None
     if isinstance(record, Damaged):
         raise DataUnavailable("DAMAGED", f"{key}: {record.reason}")
     return record
@@ -146,7 +143,8 @@ def _record(reader: DeskReader, name: str, timeframe: str) -> TickRecord | None:
 
 def _of_tick(
     reader: DeskReader,
-    state: StreamState,
+    stream: RadarStream,
+    closes: Closes,
     record: TickRecord,
     due: datetime,
     newest: datetime | None,
@@ -155,9 +153,8 @@ def _of_tick(
 
     The market rests while every later close was looked for and had no bar.
     """
-    stream = state.stream
-    step = duration(stream.timeframe)
-    bar = state.closed - step
+    closed = parse(record.as_of)
+    step, bar = closes.step, closed - closes.step
     rests, missed = False, 0
     skips = None if bar >= due else tick_queries.skips_after(
         reader.database, stream.instance.id, stream.timeframe, iso(bar), MOST_MISSED
@@ -168,8 +165,12 @@ def _of_tick(
         rests = silent and whole and newest == bar and reader.as_of - last <= RESTS_WITHIN * step
         missed = skips["others"] if silent else skips["count"] - skips["others"]
     flags = next((one.value for one in record.features if one.id == "market.triage"), None)
-    return replace(
-        state,
+    return StreamState(
+        stream,
+        closes,
+        closed,
+        record.thresholds,
+        record,
         current=bar >= due,
         rests=rests,
         missed=missed,

@@ -6,16 +6,13 @@ brings it; nothing of it is stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import pandas as pd
 
 from torra.config import Instance
 from torra.desk import wiring
-from torra.desk.looking_desk import look_at
 from torra.errors import ConfigError, DataUnavailable
 from torra.store import hosted as hosted_table
 from torra.tools.desk_reader import DeskReader
@@ -33,14 +30,6 @@ class RadarStream(NamedTuple):
     def name(self) -> str:
         """The stream as facts name it: INSTANCE|TIMEFRAME, of a watched one SYMBOL|TIMEFRAME."""
         return f"{self.symbol if self.kind == 'watched' else self.instance.id}|{self.timeframe}"
-
-
-@contextmanager
-def reading(home: Path) -> Iterator[DeskReader]:
-    """Lend the desk of a home at its time of now; raises ConfigError without a desk."""
-    desk = look_at(home)
-    with closing(desk.database):
-        yield DeskReader.of_desk(home, desk.settings, desk, desk.database)
 
 
 def universe(reader: DeskReader, symbols: Sequence[str] = ()) -> list[RadarStream]:

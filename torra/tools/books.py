@@ -13,9 +13,7 @@ from typing import Any, Final
 from torra.clock import iso
 from torra.desk import costs as cost_report
 from torra.money.book import Money, MoneyBook
-from torra.money.open_positions import spec_of
 from torra.replay.changed import listing
-from torra.store import bars as bar_table
 from torra.store import radar_runs
 from torra.store.journal import json_object
 from torra.store.trade import signals as signal_table
@@ -23,10 +21,10 @@ from torra.tools.contract import Fact, Given, code_of, facts_of, refusal
 from torra.tools.desk_reader import DeskReader
 from torra.verdict.risk_engine import Position
 from torra.verdict.trade_outcome import value_at, value_at_bid
+from torra.words.radar import BUCKET_WORDS
 
 BOOKS: Final = "books"
 RADAR: Final = "radar"
-BUCKETS: Final = ("act", "exit_radar", "watch")
 
 
 def _money(reader: DeskReader) -> Money:
@@ -49,12 +47,9 @@ def exposure(reader: DeskReader, _: Any) -> Iterator[Fact]:
 
 def _values(reader: DeskReader, one: Position) -> dict[str, Any]:
     """Return a position, with its R now and at its stop where its terms are known."""
-    profile = reader.profiles.get(one.instance)
-    spec = spec_of(profile, one.symbol) if profile else None
-    values = asdict(one)
+    spec, values = reader.spec(one), asdict(one)
     if spec is not None:
-        names = reader.instance(one.instance).timeframes
-        price = bar_table.newest_close(reader.database, one.instance, names, reader.as_of)
+        price = reader.bid(one)
         values["stop_r"] = value_at(one, one.stop, spec).r
         values["r"] = None if price is None else value_at_bid(one, price, spec).r
     return values
@@ -99,7 +94,7 @@ def latest_radar(reader: DeskReader, _: Any) -> Given:
         return refusal("NO_RUN")
     run = json_object(stored["document"])
     facts = [*facts_of("radar", run["coverage"], "radar.", run["as_of"], RADAR)]
-    for row in (row for bucket in BUCKETS for row in run[bucket]):
+    for row in (row for bucket in BUCKET_WORDS for row in run[bucket]):
         prefix = f"radar.{row['bucket']}.{row['stream']}"
         facts += facts_of("radar_row", row, prefix, row["as_of"], RADAR)
     return facts

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from agents.features import rows_of
 from torra.exhibits.figures import format_any
@@ -35,14 +35,16 @@ PREFIXES: Final = (
 """Prefixes of the ids that no record and no evidence has."""
 
 
-class Fact(BaseModel):
+class Value(BaseModel, frozen=True, extra="forbid"):
+    """A value of tools or of the radar: frozen, and without a key that it does not know."""
+
+
+class Fact(Value):
     """One value: a number, a word, or None where it is not known.
 
     `as_of` is the ISO time with Z up to which it counts, `source` the store or feed it was read
     from, `name` what a sentence calls it, `sentence` the whole sentence, "" where there is none.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     value: float | str | None
@@ -94,19 +96,15 @@ def facts_of(
             yield fact(prefix + row["id"], value, name, as_of, source, unit)
 
 
-class ToolError(BaseModel):
+class ToolError(Value):
     """Why a tool gave no facts: a code in capitals for programs, and one sentence for people."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     code: str
     message: str
 
 
-class ToolResult(BaseModel):
+class ToolResult(Value):
     """What an invocation came to: facts, or an error and no facts."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     ok: bool
     facts: tuple[Fact, ...] = ()
@@ -120,10 +118,8 @@ def refusal(code: str, more: str = "") -> ToolResult:
     return ToolResult(ok=False, error=ToolError(code=code, message=message))
 
 
-class ToolArgs(BaseModel):
+class ToolArgs(Value, allow_inf_nan=False):
     """The arguments of a tool: checked, frozen, and without a key that the tool does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 Given = Iterable[Fact] | ToolResult

@@ -10,12 +10,15 @@ from functools import partial
 from pathlib import Path
 
 from instance_database import Database, open_reader
-from torra.config import DeskSettings, Instance, Profile
+from torra.config import DeskSettings, Instance, Profile, SymbolSpec
 from torra.desk.looking_desk import RunningDesk, look_at
 from torra.errors import ConfigError
 from torra.home import DATABASE
+from torra.money.open_positions import spec_of
+from torra.store import bars as bar_table
 from torra.store import hosted as hosted_table
 from torra.tick.tick_record import Damaged, TickRecord, load
+from torra.verdict.risk_engine import Position
 
 
 @dataclass(frozen=True)
@@ -62,11 +65,20 @@ class DeskReader:
         known = ", ".join(item.id for item in every)
         raise ConfigError(f"known symbols: {known or 'none'}")
 
-    def tick(self, torra_key: str) -> TickRecord | None:
-        """Return the record of a stored tick; None without one, or where it cannot be read."""
+    def tick(self, torra_key: str) -> TickRecord | Damaged | None:
+        """Return the record of a stored tick; None without one."""
         stored = self.database.tick_without_calls(torra_key)
-        record = None if stored is None else load(torra_key, stored)
-        return None if isinstance(record, Damaged) else record
+        return load(torra_key, stored) if stored else None
+
+    def spec(self, position: Position) -> SymbolSpec | None:
+        """Return the trading terms of a position's symbol; None where they are not known."""
+        profile = self.profiles.get(position.instance)
+        return spec_of(profile, position.symbol) if profile else None
+
+    def bid(self, position: Position) -> float | None:
+        """Return the newest close of a position's instance; None without a bar."""
+        names = self.instance(position.instance).timeframes
+        return bar_table.newest_close(self.database, position.instance, names, self.as_of)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from torra.market.bar_view import BarArrays, BarView
 from torra.store import bars as bar_table
 from torra.store import news as news_table
 from torra.store import tick_queries
-from torra.tick.tick_record import TickRecord
+from torra.tick.tick_record import Damaged, TickRecord
 from torra.tools.contract import Fact, Given, ToolResult, code_of, fact, facts_of, refusal
 from torra.tools.desk_reader import DeskReader
 
@@ -49,7 +49,8 @@ def tick_of(reader: DeskReader, args: Any) -> TickRecord | None:
     """Return the stored tick of a stream that lies `back` before the newest; None without one."""
     back = getattr(args, "back", 0)
     keys = tick_queries.newest_keys(reader.database, *stream(reader, args), reader.as_of, back + 1)
-    return reader.tick(keys[back]) if len(keys) > back else None
+    record = reader.tick(keys[back]) if len(keys) > back else None
+    return None if isinstance(record, Damaged) else record
 
 
 def of_tick(

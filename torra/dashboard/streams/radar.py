@@ -20,9 +20,10 @@ from torra.dashboard.view import commanding
 from torra.dashboard.view.commanding import CommandOutcome, command
 from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.errors import ConfigError
-from torra.radar.job import FIELDS, LONGEST, RADAR
+from torra.radar.job import FIELDS, LONGEST, RADAR, symbols_of
 from torra.radar.result import RadarRow, RadarRun
 from torra.store import radar_runs
+from torra.store.journal import json_object
 from torra.words.orders import HOLD_REASONS
 from torra.words.radar import BUCKET_WORDS, words_of
 
@@ -63,7 +64,7 @@ def values(row: RadarRow) -> dict[str, Any]:
 def api_radar_latest() -> ResponseReturnValue:
     """Answer the newest run; 404 while there is none."""
     row = _newest() or abort(404)
-    return jsonify(run=row["id"], result=RadarRun.model_validate_json(row["document"]).model_dump())
+    return jsonify(run=row["id"], result=json_object(row["document"]))
 
 
 def api_radar_status(number: str) -> ResponseReturnValue:
@@ -81,10 +82,8 @@ def api_radar_audit(number: str) -> ResponseReturnValue:
     if not row["document"]:
         why = f"{row['trigger_code']}: {words_of(row['trigger_code']).meaning}"
         return jsonify(error=why, status=409), 409
-    found = RadarRun.model_validate_json(row["document"])
-    return jsonify(
-        run=row["id"], tool_calls=found.tool_calls, reasoning_log=list(found.reasoning_log)
-    )
+    found = json_object(row["document"])
+    return jsonify(run=row["id"], **{name: found[name] for name in ("tool_calls", "reasoning_log")})
 
 
 def run_radar() -> ResponseReturnValue:
@@ -108,8 +107,7 @@ def set_watch() -> ResponseReturnValue:
         sent = commanding.words()
         if set(sent) - {"symbols"}:
             raise ConfigError("name symbols alone, with commas")
-        symbols = [part.strip() for part in sent.get("symbols", "").split(",") if part.strip()]
-        done = watch_list.set_watch(reach(), person(), symbols)
+        done = watch_list.set_watch(reach(), person(), symbols_of(sent, "symbols"))
         names = ", ".join(done.document["watch"]) or "nothing else"
         return CommandOutcome("done", f"The radar watches {names}.", on_record=True)
 

@@ -26,12 +26,12 @@ def set_watch(desk: CommandContext, symbols: Sequence[str]) -> CommandResult:
     content, values = read_desk(path)
     if not values:
         raise ConfigError(f"{path} is not there: this desk is the demo; torra init makes your own")
-    before = values.get("radar", {}).get("watch", [])
-    values = {**values, "radar": {**values.get("radar", {}), "watch": [*dict.fromkeys(symbols)]}}
-    after = [*validate(DeskSettings, values, DESK).radar.watch]
+    radar, after = values.get("radar", {}), [*dict.fromkeys(symbols)]
+    values = {**values, "radar": {**radar, "watch": after}}
+    validate(DeskSettings, values, DESK)
     try:
         write_whole(path.with_name(DESK_BEFORE), content)
         write_whole(path, as_text(values).encode())
     except OSError as error:
         raise ConfigError(f"cannot write {error.filename}: {error.strerror}") from error
-    return CommandResult({"watch": after}, {"watch": before}, {"watch": after})
+    return CommandResult({"watch": after}, {"watch": radar.get("watch", [])}, {"watch": after})
