@@ -283,8 +283,9 @@ def test_a_position_stands_on_the_stream_that_opened_it(lived: Desk) -> None:
     assert row.state == "held" and isinstance(facts["radar.r"], float)
 
 
-def test_a_watched_symbol_is_read_or_says_why_not(lived: Desk) -> None:
-    run = scan(reader_of(lived, watch=("EURUSD", "XAUUSD", "NOSUCH"), near=1.0))
+def test_a_watched_symbol_is_read_or_says_why_not(tmp_path: Path) -> None:
+    desk = busy_desk.run(tmp_path, busy_desk.VOICES["wild"](), "full", 8)
+    run = scan(reader_of(desk, watch=("EURUSD", "XAUUSD", "NOSUCH"), near=1.0))
     rows, failed = by_stream(run), {one.stream: one for one in run.coverage.failed}
     assert rows["EURUSD|H1"].state == "not debated"
     assert failed["EURUSD|M15"].code == failed["XAUUSD|H1"].code == "NOT_READ"

@@ -259,7 +259,8 @@ def test_tools_import_nothing_that_acts() -> None:
 def test_no_text_of_a_stranger_comes_back(world: World, scaled: Scale) -> None:
     """Headlines, notes, lessons, agents' and brokers' words: a hundred each."""
     count = scaled(100, least=12)
-    texts = [f"zq{number} {text} zq" for number, text in enumerate([*TEXTS.values()][:count])]
+    hostile = [text.encode("utf-8", "replace").decode() for text in TEXTS.values()][:count]
+    texts = [f"zq{number} {text} zq" for number, text in enumerate(hostile)]
     audit = world.audit
     (key,) = audit.column("SELECT torra_key FROM chains ORDER BY close_time DESC LIMIT 1")
     sids = audit.column("SELECT sid FROM signals WHERE state = 'CLOSED' AND kind = 'open'")
