@@ -55,7 +55,7 @@ DESK = {"width": 1366, "height": 768}
 PHONE = {"width": 390, "height": 844}
 
 AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-PATIENCE = 15_000
+PATIENCE = 30_000
 """Milliseconds that anything in the browser may take."""
 
 EVENTS = "/api/v1/events"

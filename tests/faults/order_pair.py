@@ -51,7 +51,7 @@ HURRY = 100.0
 
 LIFE = timedelta(seconds=120)
 
-DOOM = 1.5
+DOOM = 4.0
 """Seconds in which a child must have come to the point at which it dies."""
 
 NEVER = 30.0
