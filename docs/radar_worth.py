@@ -21,7 +21,7 @@ from torra.config import Instance, Profile
 from torra.evaluation.intervals import Mean, mean_of
 from torra.evaluation.observations import TradeObservation
 from torra.market import regime
-from torra.radar.exits import HeldPosition, exit_codes, way_left
+from torra.radar.exits import PositionState, exit_codes, way_left
 from torra.replay.l1.sweep import L1Backtest, L1Result
 from torra.replay.l1.verdicts import micros
 from torra.verdict import sentiment_rules
@@ -96,7 +96,7 @@ def _bars(
         price = leaving(side, float(frame["close"].iloc[int(result.ticks.bar[tick])]), spread)
         ways = way_left(side, trade.entry, price, trade.stop, trade.target, trade.stop)
         consensus = float(result.consensus[tick])
-        held = HeldPosition(
+        held = PositionState(
             side=side,
             verdict=sentiment_rules.verdict(consensus, result.profile.thresholds),
             consensus=consensus,

@@ -24,7 +24,7 @@ from torra.config import DeskSettings, RadarSettings
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.radar import scan as scans
-from torra.radar.exits import HeldPosition, exit_codes, way_left
+from torra.radar.exits import PositionState, exit_codes, way_left
 from torra.radar.groups import CLOSES, Closes, groups
 from torra.radar.result import RadarRun
 from torra.radar.scan import scan
@@ -261,7 +261,7 @@ def test_streams_that_move_together_count_as_one(walks: Database, tmp_path: Path
     ],
 )
 def test_what_speaks_against_a_position(changes: dict[str, Any], code: str) -> None:
-    calm = HeldPosition("LONG", "HOLD", 0.2, 1.0, 1.0, "range", "range", 241.0, False, 0.79)
+    calm = PositionState("LONG", "HOLD", 0.2, 1.0, 1.0, "range", "range", 241.0, False, 0.79)
     assert exit_codes(calm._replace(**changes)) == ((code,) if code else ())
 
 
@@ -326,7 +326,7 @@ def test_every_code_has_a_word_and_a_meaning() -> None:
     for table, codes in CODES.items():
         for code, words in codes.items():
             assert words.word and (words.meaning or table == "fact") and words_of(code)
-    held = SimpleNamespace(**HeldPosition._field_defaults)
+    held = SimpleNamespace(**PositionState._field_defaults)
     assert not vars(held) and set(CODES) == {
         "act", "watch", "exit_radar", "failed", "trigger", "fact",
     }  # fmt: skip

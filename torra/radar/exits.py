@@ -24,7 +24,7 @@ LOSS_NEAR: Final = 0.8
 """Share of a day's loss cap from which it is near."""
 
 
-class HeldPosition(NamedTuple):
+class PositionState(NamedTuple):
     """A position as one bar's close finds it; None is not known.
 
     `stop_left` and `target_left` are shares of the way from entry: 1 at the entry, 0 at the level.
@@ -54,7 +54,7 @@ def way_left(
     )
 
 
-def exit_codes(held: HeldPosition) -> tuple[str, ...]:
+def exit_codes(held: PositionState) -> tuple[str, ...]:
     """Return the codes that hold, in the order of radar.csv."""
     sign = 1.0 if held.side == "LONG" else -1.0
     holds = {

@@ -16,7 +16,7 @@ from typing import Final
 from agents.features import name_of, unit_of
 from torra.clock import System, iso, parse
 from torra.errors import DataUnavailable, StoreUnavailable, bounded
-from torra.radar.exits import EVENT_MINUTES, HeldPosition, exit_codes, way_left
+from torra.radar.exits import EVENT_MINUTES, PositionState, exit_codes, way_left
 from torra.radar.groups import groups
 from torra.radar.result import Bucket, Coverage, RadarFailure, RadarRow, RadarRun, headline
 from torra.radar.streams import StreamState, state_of
@@ -35,7 +35,7 @@ MOVED_ATR: Final = 3.0
 
 States = Mapping[str, StreamState]
 Values = Mapping[str, float | str | None]
-Held = tuple[tuple[str, ...], Values]
+PositionExit = tuple[tuple[str, ...], Values]
 """What speaks against holding a position on, as codes, and the facts of them."""
 
 log = logging.getLogger("torra")
@@ -53,7 +53,7 @@ def scan(
     streams = universe(reader, symbols)
     states, failed = _states(reader, streams)
     together = groups({name: state.closes for name, state in states.items()})
-    held = _held(reader, states)
+    held = _position_exits(reader, states)
     rows = [
         row
         for name, state in states.items()
@@ -138,7 +138,7 @@ def _row(
     reader: DeskReader,
     state: StreamState,
     states: States,
-    held: Held | None,
+    held: PositionExit | None,
     moves_with: tuple[str, ...],
 ) -> RadarRow | None:
     """Return the row of a stream; None where it is quiet."""
@@ -237,12 +237,12 @@ def _event_minutes(state: StreamState, as_of: datetime) -> float | None:
 # --- positions ------------------------------------------------------------------------------------
 
 
-def _held(reader: DeskReader, states: States) -> dict[str, Held]:
+def _position_exits(reader: DeskReader, states: States) -> dict[str, PositionExit]:
     """Return what is held by the stream that it stands on: that whose tick opened it.
 
     Where that cannot be read, it is another one of its instance.
     """
-    held: dict[str, Held] = {}
+    held: dict[str, PositionExit] = {}
     database = reader.database
     openings = {row["sid"]: row for row in database.openings() if row["price"] is not None}
     for position in database.positions():
@@ -268,7 +268,7 @@ def _held(reader: DeskReader, states: States) -> dict[str, Held]:
         before = str((words.get("regime") or {}).get("name", ""))
         lost = database.exposure(name, state.stream.timeframe, as_of=as_of)["day_loss"]
         share = 100.0 * lost / (profile.risk.capital * profile.risk.daily_loss_cap_pct)
-        codes = exit_codes(HeldPosition(
+        codes = exit_codes(PositionState(
             position.side, state.verdict, state.consensus, stop_left, target_left, state.regime,
             before, _event_minutes(state, as_of), not (state.current or state.rests), share,
         ))  # fmt: skip

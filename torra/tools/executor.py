@@ -123,7 +123,7 @@ class Executor:
         # what is asked may be without end, and of any characters
         one = Invocation(call, self.clock(), json.dumps(call.args, default=str)[:LONGEST_ARGS])
         try:
-            known = self._known(reader, one)
+            known = self._early_result(reader, one)
         except StoreUnavailable:
             known = refusal("UNREADABLE")
         if known:
@@ -134,7 +134,7 @@ class Executor:
             in_background("tool", partial(settle, one.result, partial(self._run, reader, one)))
         return one
 
-    def _known(self, reader: DeskReader, one: Invocation) -> ToolResult | None:
+    def _early_result(self, reader: DeskReader, one: Invocation) -> ToolResult | None:
         """Return the first refusal of a call, or its result from the cache; it counts anyway."""
         call = one.call
         full = self._beyond(

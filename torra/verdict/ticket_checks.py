@@ -115,25 +115,27 @@ def objections(
     sound, known = _sound(ticket), _known(account)
     # A broken ticket adds nothing: the desk's limits are then asked of what it holds already.
     loss = worth = Fraction(0)
-    yield from _named(_moment(ticket, account, profile))
+    yield from _failed_checks(_moment(ticket, account, profile))
     if sound:
         # A negative size must not look like a gain; `lot_denials` refuses it below.
         lots = exact(max(ticket.lots, 0.0))
         loss = lots * loss_of_one(ticket.levels, spec)
         worth = lots * exact(ticket.levels.entry) * value_of_one(spec)
         # The live spread of a broken account may be NaN, and exact arithmetic raises over that.
-        yield from _named(_shape(ticket, account.live_spread if known else None, spec, profile))
+        yield from _failed_checks(
+            _shape(ticket, account.live_spread if known else None, spec, profile)
+        )
         yield from lot_denials(ticket.lots, spec)
-        yield from _named(_own_limits(loss, worth, profile.risk))
+        yield from _failed_checks(_own_limits(loss, worth, profile.risk))
     # What needs the account cannot be asked of a broken one.
     if not known:
         yield DenyReason.BAD_NUMBER
         return
-    yield from _named(_desk_limits(loss, worth, account, profile.risk))
-    yield from _named(_limits_there(worth, account, profile.risk))
-    yield from _named(_throttles(ticket.side, account, profile.risk))
+    yield from _failed_checks(_desk_limits(loss, worth, account, profile.risk))
+    yield from _failed_checks(_limits_there(worth, account, profile.risk))
+    yield from _failed_checks(_throttles(ticket.side, account, profile.risk))
     if sound:
-        yield from _named(_prospects(ticket, account, spec, profile))
+        yield from _failed_checks(_prospects(ticket, account, spec, profile))
 
 
 def in_order(reasons: Iterable[DenyReason]) -> tuple[DenyReason, ...]:
@@ -145,7 +147,7 @@ def in_order(reasons: Iterable[DenyReason]) -> tuple[DenyReason, ...]:
 # --- details ------------------------------------------------------------------------------------
 
 
-def _named(checks: Mapping[DenyReason, bool]) -> Iterator[DenyReason]:
+def _failed_checks(checks: Mapping[DenyReason, bool]) -> Iterator[DenyReason]:
     return (reason for reason, applies in checks.items() if applies)
 
 

@@ -92,7 +92,7 @@ class DeskOrder:
         row = current(row)
         signal = database.order(row.sid) if row.state == "APPROVED" else None
         closes = row.state == WAITING and row.first.kind == "close"
-        return cls(row, signal, _held(row.instance, row.first.closes) if closes else None)
+        return cls(row, signal, _position_of(row.instance, row.first.closes) if closes else None)
 
     @classmethod
     def find(cls, sid: str) -> DeskOrder:
@@ -102,7 +102,7 @@ class DeskOrder:
         if signal is None:
             return cls.of(proposal or abort(404))
         (signal,) = marked(database, [signal])
-        return cls(proposal and current(proposal), signal, _held(signal.instance, sid))
+        return cls(proposal and current(proposal), signal, _position_of(signal.instance, sid))
 
     @property
     def proposal_row(self) -> ProposalRow:
@@ -289,7 +289,7 @@ def open_orders() -> list[DeskOrder]:
     return [DeskOrder(None, database.order(item.signal_id), item) for item in database.positions()]
 
 
-def _held(instance: str, opening: str | None) -> Position | None:
+def _position_of(instance: str, opening: str | None) -> Position | None:
     """Return the position that an opening made, as long as that is held."""
     position = backing().database.position(instance)
     return position if position and position.signal_id == opening else None
