@@ -71,8 +71,10 @@ ROOMS: dict[str, tuple[int, str]] = {
     "replay": (6, "2"),
     "tools": (6, "3"),
     "radar": (6, "4"),
-    "dashboard": (6, "5"),
-    "commands": (6, "6"),
+    "film": (6, "5"),
+    "ask": (6, "6"),
+    "dashboard": (6, "7"),
+    "commands": (6, "8"),
 }
 """Room (or module of the root) -> floor, and its place there.
 

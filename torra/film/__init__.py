@@ -1,0 +1,1 @@
+"""Film: one scan of the radar as a storyboard, a page that plays it, and a video."""
