@@ -14,7 +14,15 @@ from typing import Any
 import pytest
 
 from tests.conftest import Scale
-from torra.committee.votes import DECISIONS, SEATS, WEIGHTS, Outcome, RiskProfile, SeatVote, outcome
+from torra.committee.votes import (
+    DECISIONS,
+    SEATS,
+    WEIGHTS,
+    RiskProfile,
+    SeatVote,
+    VoteResult,
+    count_votes,
+)
 
 PROFILES: tuple[RiskProfile, ...] = ("conservative", "balanced", "aggressive")
 FAILED = SeatVote(None)
@@ -36,9 +44,9 @@ def states() -> Iterator[tuple[State, RiskProfile]]:
             yield votes, profile
 
 
-def came_to(state: State, profile: RiskProfile, *, is_avoided: bool = False) -> Outcome | None:
+def came_to(state: State, profile: RiskProfile, *, is_avoided: bool = False) -> VoteResult | None:
     votes = {seat: vote for seat, vote in zip(SEATS, state, strict=True) if vote is not None}
-    return outcome(votes, profile, is_avoided=is_avoided)
+    return count_votes(votes, profile, is_avoided=is_avoided)
 
 
 # --- the oracle -----------------------------------------------------------------------------------
@@ -164,7 +172,7 @@ def test_the_order_of_seats_changes_nothing() -> None:
     for _ in range(500):
         votes = dict(zip(SEATS, chance.choices([*VOTES, FAILED], k=3), strict=True))
         profile = chance.choice(PROFILES)
-        turned = {outcome({seat: votes[seat] for seat in seats}, profile)
+        turned = {count_votes({seat: votes[seat] for seat in seats}, profile)
                   for seats in permutations(SEATS)}  # fmt: skip
         assert len(turned) == 1
 

@@ -59,7 +59,7 @@ class SeatVote(NamedTuple):
         return TRUST[self.trust] * (1.0 if self.grounded else UNGROUNDED)
 
 
-class Outcome(NamedTuple):
+class VoteResult(NamedTuple):
     """What the votes come to.
 
     `agreement` is the largest share of weight behind one stance, `confidence` what of it is left
@@ -79,9 +79,9 @@ class Outcome(NamedTuple):
         return self.reason in ("NONE", "AVOIDED")
 
 
-def outcome(
+def count_votes(
     votes: Mapping[Seat, SeatVote], profile: RiskProfile, *, is_avoided: bool = False
-) -> Outcome | None:
+) -> VoteResult | None:
     """Return what the votes of the seats that did not abstain come to; None where all failed.
 
     Weights of the seats that voted or failed are scaled to 1. A tie leans to hold.
@@ -110,7 +110,7 @@ def outcome(
         reason = "LOW_CONFIDENCE"
     elif lean == 1 and is_avoided:
         reason = "AVOIDED"
-    return Outcome(
+    return VoteResult(
         DECISIONS[lean],
         agreement,
         confidence,

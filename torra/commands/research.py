@@ -1,0 +1,103 @@
+"""What deserves a look, and what is thought of it: `torra radar` and `torra committee`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+import click
+
+from torra.commands.answer import CommandAnswer, answering
+from torra.committee.votes import RiskProfile
+from torra.errors import ConfigError
+
+if TYPE_CHECKING:
+    from torra.committee.card import CardSeat, DecisionCard
+    from torra.radar.result import RadarRow, RadarRun
+
+
+@click.command()
+@click.argument("symbols", nargs=-1)
+@answering
+def radar(home: Path, /, symbols: tuple[str, ...]) -> CommandAnswer:
+    """Scan the desk's symbols, or some of them: what would open, what is near, what to look at."""
+    from torra.radar import job  # noqa: PLC0415
+    from torra.radar.result import RadarRun  # noqa: PLC0415
+
+    number, document = job.at_home(home, {"symbols": ",".join(symbols)})
+    found = RadarRun.model_validate_json(document)
+    return CommandAnswer({"run": number, **found.model_dump(mode="json")}, _radar_lines(found))
+
+
+def _radar_lines(found: RadarRun) -> Iterator[str]:
+    from torra.words.orders import HOLD_REASONS  # noqa: PLC0415
+    from torra.words.radar import BUCKET_WORDS, words_of  # noqa: PLC0415
+
+    yield " ".join(found.portfolio_brief)
+    if found.using_cached_data:
+        yield f"{words_of(found.fallback_trigger).word}: {found.fallback_reason}"
+    for bucket, heading in BUCKET_WORDS.items():
+        rows: Sequence[RadarRow] = getattr(found, bucket)
+        if rows:
+            yield f"\n{heading}"
+        for row in rows:
+            words = ", ".join(words_of(code).word for code in row.codes)
+            more = f" ({HOLD_REASONS.get(row.deny_reason)})" if row.deny_reason else ""
+            yield f"  {row.stream.replace('|', ' '):<14} {words}{more}"
+    yield f"\n{found.coverage.quiet} of {found.coverage.streams} streams are quiet."
+    for failure in found.coverage.failed:
+        yield f"  {failure.stream}  {words_of(failure.code).word}: {failure.message}"
+
+
+@click.command()
+@click.argument("symbol", required=False)
+@click.option("--example", is_flag=True, help="show a card of an invented company")
+@click.option(
+    "--risk",
+    type=click.Choice(get_args(RiskProfile)),
+    default="balanced",
+    show_default=True,
+    help="the risk profile: how much each seat's vote weighs",
+)
+@answering
+def committee(home: Path, /, symbol: str | None, example: bool, risk: RiskProfile) -> CommandAnswer:
+    """Ask the committee about a SYMBOL: three votes from stored evidence, and a card of them."""
+    from torra.committee.deciding import by_rules, example_card  # noqa: PLC0415
+    from torra.tools.desk_reader import reading  # noqa: PLC0415
+
+    if bool(symbol) == example:
+        raise ConfigError("name a symbol of the desk, or say --example")
+    if symbol is None:
+        card = example_card(risk)
+    else:
+        with reading(home) as (reader, _):
+            card = by_rules(reader(), symbol, risk)
+    return CommandAnswer(card.model_dump(mode="json"), _card_lines(card, example=example))
+
+
+def _card_lines(card: DecisionCard, *, example: bool) -> Iterator[str]:
+    from agents.features import name_of  # noqa: PLC0415
+    from torra.exhibits.figures import format_any  # noqa: PLC0415
+
+    yield card.final_statement
+    if example:
+        yield "The company is invented: reports, closes and headlines are arithmetic."
+    price = format_any(card.price) if card.price is not None else "unknown"
+    yield f"Evidence until {card.evidence_until}, last close {price}. The rules voted: no model."
+    for seat in card.seats:
+        yield from _seat_lines(seat, card)
+    others = ", ".join(f"{name} {decision}" for name, decision in card.under_other_profiles.items())
+    yield f"\nThe profile is {card.risk_profile}. The same votes under the others: {others}."
+    if card.missing:
+        yield f"Not known: {', '.join(map(name_of, card.missing))}."
+
+
+def _seat_lines(seat: CardSeat, card: DecisionCard) -> Iterator[str]:
+    from agents.features import name_of  # noqa: PLC0415
+
+    vote = f"{seat.stance}, {seat.confidence} confidence" if seat.stance else "no vote"
+    yield f"\n{seat.seat}: {vote} (weight {card.weights[seat.seat]:.2f})"
+    yield f"  {seat.claim}"
+    if seat.points_against:
+        yield f"  Against it: {', '.join(map(name_of, seat.points_against))}."
