@@ -43,6 +43,7 @@ from torra.config_sections import (
     LONGEST_NEWS_HOURS,
     NOTICE_LEVELS,
     Channel,
+    CommitteeSettings,
     EventSettings,
     Markov,
     NewsSettings,
@@ -67,6 +68,7 @@ __all__ = [
     "ROOT",
     "SYMBOLS",
     "Channel",
+    "CommitteeSettings",
     "DeskSettings",
     "EventSettings",
     "Instance",
@@ -429,6 +431,7 @@ class DeskSettings(Section):
     )
     notices: NoticeSettings = NoticeSettings()
     radar: RadarSettings = RadarSettings()
+    committee: CommitteeSettings = CommitteeSettings()
 
     @field_validator("radar")
     @classmethod

@@ -231,6 +231,20 @@ class RadarSettings(Section):
     agents: Literal["off"] = Field("off", description="off = by code alone; nothing else yet")
 
 
+class CommitteeSettings(Section):
+    """The committee: three seats, a vote and a card (docs/committee.md)."""
+
+    model: bool = Field(
+        True,
+        description="false: the rules vote; else the deep model of the symbol's profile, where it "
+        "asks a vendor",
+    )
+    risk_profile: Literal["conservative", "balanced", "aggressive"] = Field(
+        "balanced", description="whose weights count where none are named"
+    )
+    rounds: int = Field(2, ge=1, le=2, description="rounds of a debate; each asks every seat once")
+
+
 NOTICE_LEVELS: Final = ("note", "trade", "decision", "alarm")
 """Levels of a notice, the least first."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -56,23 +57,22 @@ def _radar_lines(found: RadarRun) -> Iterator[str]:
 @click.option(
     "--risk",
     type=click.Choice(get_args(RiskProfile)),
-    default="balanced",
-    show_default=True,
-    help="the risk profile: how much each seat's vote weighs",
+    help="the risk profile: how much each seat's vote weighs; default: that of desk.json",
 )
 @answering
 def committee(home: Path, /, symbol: str | None, example: bool, risk: RiskProfile) -> CommandAnswer:
     """Ask the committee about a SYMBOL: three votes from stored evidence, and a card of them."""
-    from torra.committee.deciding import by_rules, example_card  # noqa: PLC0415
+    from torra.committee.deciding import CommitteeDesk, decide, example_card  # noqa: PLC0415
     from torra.tools.desk_reader import reading  # noqa: PLC0415
 
     if bool(symbol) == example:
         raise ConfigError("name a symbol of the desk, or say --example")
     if symbol is None:
-        card = example_card(risk)
+        card = example_card(risk or "balanced")
     else:
-        with reading(home) as (reader, _):
-            card = by_rules(reader(), symbol, risk)
+        with reading(home) as (reader, database):
+            desk = CommitteeDesk(home, reader(), database, os.environ)
+            card = decide(desk, symbol, risk or desk.reader.settings.committee.risk_profile)
     return CommandAnswer(card.model_dump(mode="json"), _card_lines(card, example=example))
 
 
@@ -84,13 +84,22 @@ def _card_lines(card: DecisionCard, *, example: bool) -> Iterator[str]:
     if example:
         yield "The company is invented: reports, closes and headlines are arithmetic."
     price = format_any(card.price) if card.price is not None else "unknown"
-    yield f"Evidence until {card.evidence_until}, last close {price}. The rules voted: no model."
+    yield f"Evidence until {card.evidence_until}, last close {price}. {_voters(card)}"
     for seat in card.seats:
         yield from _seat_lines(seat, card)
     others = ", ".join(f"{name} {decision}" for name, decision in card.under_other_profiles.items())
     yield f"\nThe profile is {card.risk_profile}. The same votes under the others: {others}."
     if card.missing:
         yield f"Not known: {', '.join(map(name_of, card.missing))}."
+
+
+def _voters(card: DecisionCard) -> str:
+    """Return who voted, and what it cost."""
+    if card.models:
+        return f"{', '.join(card.models)} voted for {card.cost_usd:.4f} USD."
+    if card.source_type == "RULES_STOOD_IN":
+        return "The rules stood in, as no model could be asked."
+    return "The rules voted: no model."
 
 
 def _seat_lines(seat: CardSeat, card: DecisionCard) -> Iterator[str]:

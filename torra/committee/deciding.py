@@ -1,34 +1,148 @@
-"""One question to the committee: evidence, votes and the card, by rules alone."""
+"""One question to the committee: evidence, votes, and the card of them.
+
+Where the profile of the symbol asks a vendor, the seats are its deep model, asked beside the ticks
+and from what they can spare (torra.desk.models.off_tick). Where it does not, or no key is there,
+the rules vote. The rules never fail and never cost.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from agent_config import VENDORS, AgentSettings, route
+from agents.contracts import Prompt, Role
+from instance_database import Database
 from torra.clock import System
 from torra.committee import seats
-from torra.committee.card import DecisionCard, card_of
-from torra.committee.evidence import evidence
+from torra.committee.card import DecisionCard, SourceType, card_of, hash_of_evidence
+from torra.committee.debate import ROLES, SeatDebate, Tell, debate
+from torra.committee.evidence import CommitteeEvidence, evidence
 from torra.committee.example import SYMBOL, example_desk
 from torra.committee.votes import RiskProfile
+from torra.desk.models.access import open_models
+from torra.desk.models.off_tick import WARMING, OffTickKey, OffTickModel, OffTickReply, alone
+from torra.errors import ConfigError, TorraError
+from torra.tick.spending import streams_of
 from torra.tools.desk_reader import DeskReader
 
-MONOTONIC = System().monotonic
+CLOCK: Final = System()
+
+ALL_FAILED: Final = "ALL_FAILED"
 
 
-def by_rules(reader: DeskReader, name: str, profile: RiskProfile) -> DecisionCard:
-    """Return the card of an instance as the rules vote, without key or network.
+class CommitteeError(TorraError):
+    """Every seat that was asked failed: there is no card."""
 
-    A seat that knows too little abstains. Raises ConfigError for an unknown instance, and
-    StoreUnavailable.
+
+@dataclass(frozen=True, slots=True)
+class CommitteeDesk:
+    """Where a committee sits: the desk as it reads it, and what it asks and books with.
+
+    `tell` takes what happens while it sits. `again` counts the cards that were asked for once more
+    of the same evidence.
     """
-    begun = MONOTONIC()
-    known = evidence(reader, name)
+
+    home: Path
+    reader: DeskReader
+    database: Database
+    environment: Mapping[str, str]
+    tell: Tell = lambda *_, **__: None
+    again: int = 0
+
+
+def by_rules(
+    reader: DeskReader,
+    known: CommitteeEvidence,
+    risk: RiskProfile,
+    source_type: SourceType = "RULES",
+    begun: float | None = None,
+) -> DecisionCard:
+    """Return the card of some evidence as the rules vote, without key or network.
+
+    A seat that knows too little abstains. `begun` is when it all began, monotonic seconds.
+    """
+    since = CLOCK.monotonic() if begun is None else begun
     reports = {seat: seats.by_rules(seat, known) for seat in known.facts}
-    elapsed_ms = round((MONOTONIC() - begun) * 1000, 1)
-    card = card_of(known, reports, profile, now=reader.now, elapsed_ms=elapsed_ms)
+    card = card_of(
+        known, reports, risk, now=reader.now, source_type=source_type, elapsed_ms=_ms(since)
+    )
     assert card is not None, "rules never fail"  # noqa: S101 - a seat without facts is not asked
     return card
 
 
-def example_card(profile: RiskProfile, *, turned: bool = False) -> DecisionCard:
+def decide(desk: CommitteeDesk, name: str, risk: RiskProfile) -> DecisionCard:
+    """Return the card of an instance.
+
+    Raises ConfigError for an unknown instance, CommitteeError where every model failed, and
+    StoreUnavailable.
+    """
+    begun, reader = CLOCK.monotonic(), desk.reader
+    known = evidence(reader, name)
+    agents = reader.profiles[reader.instance(name).id].agents
+    role = next(iter(ROLES.values()))
+    vendor, model = route(agents.model(role.id, role.tier), agents.provider)
+    if vendor not in VENDORS or len(known.facts) < 2 or not reader.settings.committee.model:
+        return by_rules(reader, known, risk, begun=begun)
+    try:
+        found = _debated(desk, name, known, agents)
+    except ConfigError:
+        return by_rules(reader, known, risk, "RULES_STOOD_IN", begun)
+    card = card_of(
+        known,
+        found.last,
+        risk,
+        now=reader.now,
+        first=found.first,
+        source_type="PARTIAL" if found.triggers else "COMMITTEE",
+        models=(f"{vendor}:{model}",),
+        cost_usd=round(found.usd, 9),
+        elapsed_ms=_ms(begun),
+        again=desk.again,
+    )
+    if card is None:
+        why = ", ".join(f"{seat} {code}" for seat, code in found.triggers.items())
+        raise CommitteeError(f"{ALL_FAILED}: no seat gave a usable answer ({why})")
+    return card
+
+
+def _debated(
+    desk: CommitteeDesk, name: str, known: CommitteeEvidence, agents: AgentSettings
+) -> SeatDebate:
+    """Ask the models of the seats; raises ConfigError where the vendor cannot be opened."""
+    reader, settings = desk.reader, desk.reader.settings.committee
+    profile = reader.instance(name).profile
+    key = OffTickKey("committee", f"{known.symbol}|{hash_of_evidence(known)[:12]}|{desk.again}")
+    models = open_models(desk.home, desk.database, desk.environment)
+    try:
+        models.apply_blocks()
+        asks = {
+            role.id: OffTickModel(
+                models=models, database=desk.database, profile=profile, agents=agents,
+                settings=alone(agents, role), kind="committee", key=key,
+                streams=streams_of(reader.instances, profile),
+            )
+            for role in ROLES.values()
+        }  # fmt: skip
+        models.clients.ready(WARMING)
+
+        def ask(
+            role: Role, prompt: Prompt, schema: Mapping[str, Any], number: int, deadline: float
+        ) -> OffTickReply:
+            return asks[role.id].ask(prompt, schema, role=role, deadline=deadline, round=number)
+
+        return debate(known, ask, CLOCK, rounds=settings.rounds, tell=desk.tell)
+    finally:
+        models.close()
+
+
+def example_card(risk: RiskProfile, *, turned: bool = False) -> DecisionCard:
     """Return the card of the invented company, of the good year or of the bad one."""
     with example_desk(turned=turned) as reader:
-        return by_rules(reader, SYMBOL, profile)
+        return by_rules(reader, evidence(reader, SYMBOL), risk)
+
+
+def _ms(begun: float) -> float:
+    return round((CLOCK.monotonic() - begun) * 1000, 1)
