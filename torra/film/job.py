@@ -8,10 +8,11 @@ which. KINDS are all kinds of jobs that the program knows.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 from zipfile import BadZipFile, ZipFile
 
 from instance_database import Database
@@ -27,7 +28,6 @@ from torra.radar.job import RADAR
 from torra.radar.result import RadarRun
 from torra.replay import job_kinds
 from torra.store import radar_runs
-from torra.tools.contract import Value
 from torra.whole_files import write_whole
 from torra.words.badge import capital
 from torra.words.radar import CODES
@@ -42,24 +42,17 @@ BOARD, CAPTIONS, VIDEO = "film.json", "captions.vtt", "film.webm"
 """Names in a film's file; a picture is N.png, from 1 on."""
 
 
+NUMBER: Final = re.compile("[0-9]{1,15}")
+
 DIGITS: Final = 5
 """Decimals of a price where the terms of its symbol are not known."""
 
-Code = Literal["", "NOT_MADE", "CHART_MISSING", "ENCODER_MISSING"]
 
-
-class Film(Value):
-    """The film of a run: `code` says what it lacks, "" where it is whole."""
-
-    storyboard: Storyboard
-    code: Code
-
-
-def film(home: Path, database: Database, clock: Clock, run: int) -> Film:
-    """Return the film of a run, that which was made where there is one; raises ConfigError."""
+def film(home: Path, database: Database, clock: Clock, run: int) -> Storyboard:
+    """Return the storyboard of a run, that of its film where one was made; raises ConfigError."""
     with suppress(ValueError):  # none was made, or one by another version
-        return Film.model_validate_json(part(home, run, BOARD) or b"")
-    return Film(storyboard=_storyboard(home, database, clock, run), code="NOT_MADE")
+        return Storyboard.model_validate_json(part(home, run, BOARD) or b"")
+    return _storyboard(home, database, clock, run)
 
 
 def part(home: Path, run: int, name: str) -> bytes | None:
@@ -73,25 +66,26 @@ def part(home: Path, run: int, name: str) -> bytes | None:
 
 def check(home: Path, asked: Parameters) -> JobRequest:
     """Return a request for a film; raises ConfigError for a run that there is not."""
-    number = str(asked.get("run", ""))
-    if set(asked) != {"run"} or not (number.isascii() and number.isdigit() and len(number) < 16):
+    run = str(asked.get("run"))
+    if len(asked) != 1 or not NUMBER.fullmatch(run):
         raise ConfigError("run: name the number of a scan, and nothing else")
     desk = look_at(home)
     with closing(desk.database):
-        film(home, desk.database, desk.clock, int(number))
-    return JobRequest({"run": number}, {"run": number}, f"the film of scan {number}")
+        _storyboard(home, desk.database, desk.clock, int(run))
+    return JobRequest({"run": run}, {"run": run}, f"the film of scan {run}")
 
 
 def make(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
-    """Draw and encode a film, and keep the newest; raises ConfigError, FilmError and OSError."""
+    """Draw and encode a film, and keep the newest; raises TorraError and OSError."""
     from torra.film import video  # noqa: PLC0415  a desk that knows the kind encodes nothing
 
     run = int(str(parameters["run"]))
     desk = look_at(home)
     with closing(desk.database):
         board = _storyboard(home, desk.database, desk.clock, run)
-        pictures, code = _pictures(desk, board, tell)
+        pictures = _pictures(desk, board, tell)
     files = {f"{n}.png": picture for n, picture in enumerate(pictures, 1)}
+    code = "" if pictures else "CHART_MISSING"
     if pictures:
         try:
             tell("encodes the video")
@@ -99,7 +93,7 @@ def make(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
         except ConfigError:
             code = "ENCODER_MISSING"
     files[CAPTIONS] = webvtt(board).encode()
-    files[BOARD] = Film(storyboard=board, code=code).model_dump_json().encode()
+    files[BOARD] = board.model_copy(update={"code": code}).model_dump_json().encode()
     _store(home / FILMS, run, files)
     lacks = f" {capital(CODES['film'][code].meaning)}." if code else ""
     return JobResult(f"{len(board.scenes)} scenes, {board.seconds} s.{lacks}", str(run))
@@ -119,8 +113,8 @@ def _storyboard(home: Path, database: Database, clock: Clock, run: int) -> Story
     )
 
 
-def _pictures(desk: LookingDesk, board: Storyboard, tell: Tell) -> tuple[list[bytes], Code]:
-    """Return the picture of each scene; none, and the code for it, without matplotlib."""
+def _pictures(desk: LookingDesk, board: Storyboard, tell: Tell) -> list[bytes]:
+    """Return the picture of each scene, none without matplotlib."""
     from torra.film import pictures  # noqa: PLC0415
 
     drawn = []
@@ -135,8 +129,8 @@ def _pictures(desk: LookingDesk, board: Storyboard, tell: Tell) -> tuple[list[by
         try:
             drawn.append(pictures.draw(scene, bars, spec.digits if spec else DIGITS))
         except ConfigError:
-            return [], "CHART_MISSING"
-    return drawn, ""
+            return []
+    return drawn
 
 
 def _store(folder: Path, run: int, files: Mapping[str, bytes]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from torra.exhibits.figures import format_any, moment, sanitize
 from torra.radar.result import RadarRow, RadarRun
@@ -17,7 +17,7 @@ from torra.words.badge import capital
 from torra.words.radar import BUCKET_WORDS, CODES, words_of
 
 SECONDS: Final = 4
-"""How long a scene stands."""
+"""How long a scene stands: at most 11 of them, less than a minute."""
 
 MOST_SCENES: Final = 5
 """Rows of `act` and `exit_radar` that have a scene of their own."""
@@ -27,6 +27,8 @@ MOST_CAPTIONS: Final = 3
 
 LONGEST: Final = 300
 """Characters of a text of a scene."""
+
+QUIET: Final = "quiet"
 
 COSTS: Final = {"ai": "see Cost", "rules": "no model asked, 0 USD", "cached": "0 USD"}
 """What the models of a scan cost, by its mode."""
@@ -47,11 +49,15 @@ class Scene(Value):
 
 
 class Storyboard(Value):
-    """The scenes of one run. `account` is DEMO, paper or broker."""
+    """The scenes of one run. `account` is DEMO, paper or broker.
+
+    `code` is a word of the table `film` that says what its film lacks, "" where it is whole.
+    """
 
     run: int
     as_of: str
     account: str
+    code: Literal["", "NOT_MADE", "CHART_MISSING", "ENCODER_MISSING"]
     seconds: int
     scenes: tuple[Scene, ...]
 
@@ -85,20 +91,22 @@ def storyboard(number: int, run: RadarRun, before: RadarRun | None, account: str
             rows=(("models", COSTS[run.mode]), ("seconds", format_any(run.elapsed_seconds))),
         ),
     ]
-    seconds = SECONDS * len(scenes)
     return Storyboard(
-        run=number, as_of=run.as_of, account=account, seconds=seconds, scenes=tuple(scenes)
+        run=number,
+        as_of=run.as_of,
+        account=account,
+        code="NOT_MADE",
+        seconds=SECONDS * len(scenes),
+        scenes=tuple(scenes),
     )
 
 
 def webvtt(board: Storyboard) -> str:
     """Return the captions as WebVTT, one cue for each scene."""
     cues = [
-        f"00:{at // 60:02}:{at % 60:02}.000 --> 00:{end // 60:02}:{end % 60:02}.000\n"
+        f"00:00:{at:02}.000 --> 00:00:{at + SECONDS:02}.000\n"
         + "\n".join(html.escape(" ".join(line.split())) for line in scene.captions)
-        for at, end, scene in (
-            (SECONDS * n, SECONDS * (n + 1), scene) for n, scene in enumerate(board.scenes)
-        )
+        for at, scene in zip(range(0, board.seconds, SECONDS), board.scenes, strict=True)
     ]
     return "\n\n".join(["WEBVTT", *cues]) + "\n"
 
@@ -107,18 +115,17 @@ def _changed(run: RadarRun, before: RadarRun | None) -> Scene:
     """Return the scene of the streams that are in another bucket than before."""
     if before is None:
         return Scene(title="What changed", captions=_fixed("FIRST_SCAN"))
-    now, then = ({row.stream: row for row in _rows(one)} for one in (run, before))
-    moved = [
-        name
-        for name in (now | then)
-        if name not in now or name not in then or now[name].bucket != then[name].bucket
-    ]
-    captions = _reasons(run, [now[name] for name in moved if name in now])
+    now, then = (
+        {row.stream: BUCKET_WORDS[row.bucket].lower() for row in _rows(one)}
+        for one in (run, before)
+    )
+    moved = [name for name in now | then if now.get(name) != then.get(name)]
+    captions = _reasons(run, [row for row in _rows(run) if row.stream in moved])
     return Scene(
         title=f"What changed since {moment(before.as_of)}",
         captions=captions or _fixed("LEFT" if moved else "SAME"),
         rows=tuple(
-            (_name(name), f"{_bucket(then.get(name))} → {_bucket(now.get(name))}")
+            (_name(name), f"{then.get(name, QUIET)} → {now.get(name, QUIET)}")
             for name in moved[:MOST_ROWS]
         ),
     )
@@ -151,10 +158,6 @@ def _reasons(run: RadarRun, rows: Sequence[RadarRow]) -> tuple[str, ...]:
 
 def _fixed(code: str) -> tuple[str, ...]:
     return (f"{capital(CODES['film'][code].meaning)}.",)
-
-
-def _bucket(row: RadarRow | None) -> str:
-    return BUCKET_WORDS[row.bucket].lower() if row else "quiet"
 
 
 def _words(row: RadarRow) -> str:

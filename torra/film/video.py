@@ -34,10 +34,6 @@ WRITE: Final = (
 )
 
 
-class FilmError(TorraError):
-    """No video could be made."""
-
-
 def encoder() -> str:
     """Return the path of ffmpeg; raises ConfigError that names the remedy without one."""
     try:
@@ -51,7 +47,7 @@ def encoder() -> str:
 def encode(pictures: Sequence[bytes]) -> bytes:
     """Return the video of PNGs of one size, each SECONDS long.
 
-    Raises ConfigError without the encoder and FilmError where it fails or meets its bounds.
+    Raises ConfigError without the encoder and TorraError where it fails or meets its bounds.
     """
     command = [encoder(), *READ.split(), *WRITE.split()]
     frames = b"".join(picture * SECONDS for picture in pictures)
@@ -67,13 +63,11 @@ def encode(pictures: Sequence[bytes]) -> bytes:
                 resource.prlimit(process.pid, which, (most, most))
         try:
             _, errors = process.communicate(frames, REAL_SECONDS)
-        except BaseException as error:
+        except BaseException:  # a person cancelled it, too
             process.kill()
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise FilmError(f"the encoder was stopped after {REAL_SECONDS:.0f} s") from error
             raise
         if process.returncode:
-            why = errors.decode(errors="replace").strip() or f"code {process.returncode}"
-            raise FilmError(bounded(f"the encoder failed: {why}"))
+            why = errors.decode(errors="replace")
+            raise TorraError(bounded(f"the encoder ended with code {process.returncode}: {why}"))
         film.seek(0)
         return film.read()

@@ -20,7 +20,7 @@ from torra.dashboard.view.commanding import CommandOutcome, command
 from torra.dashboard.view.rendering import backing, desk_page
 from torra.errors import ConfigError
 from torra.film import job as film_job
-from torra.film.storyboard import SECONDS
+from torra.film.storyboard import SECONDS, Storyboard
 from torra.words.radar import CODES
 
 PER_MINUTE: Final = 10
@@ -33,8 +33,7 @@ def film(run: str) -> str:
     """Show the film of a scan, scene by scene."""
     return desk_page(
         "film.html",
-        film=_film(run),
-        number=jobs.number_in(run),
+        board=_board(run),
         seconds=SECONDS,
         words=CODES["film"],
         jobs=jobs.shown([one for one in jobs.going_on() if one["kind"] == film_job.FILM.name]),
@@ -43,7 +42,7 @@ def film(run: str) -> str:
 
 def api_film(run: str) -> ResponseReturnValue:
     """Answer the storyboard of a scan, and what its film lacks."""
-    return jsonify(_film(run).model_dump(mode="json"))
+    return jsonify(_board(run).model_dump(mode="json"))
 
 
 def film_part(run: str, name: str) -> ResponseReturnValue:
@@ -58,17 +57,15 @@ def make_film(run: str) -> ResponseReturnValue:
     from torra.jobs import asking  # noqa: PLC0415  a page alone must not load the desk
 
     def make() -> CommandOutcome:
-        known = backing()
-        if commanding.words():
-            raise ConfigError("a film takes no parameter")
-        done = asking.ask(known.database, known.home, film_job.FILM, {"run": run}, person())
+        known, asked = backing(), {**commanding.words(), "run": run}
+        done = asking.ask(known.database, known.home, film_job.FILM, asked, person())
         return jobs.queued(done, works=known.database.desk_runs())
 
     return command("job", film_job.FILM.name, make, back=url_for(".film", run=run))
 
 
-def _film(run: str) -> film_job.Film:
-    """Return the film of the run in an address; 404 for none."""
+def _board(run: str) -> Storyboard:
+    """Return the storyboard of the run in an address; 404 for none."""
     known, number = backing(), jobs.number_in(run)
     try:
         return film_job.film(known.home, known.database, known.desk.clock, number)
