@@ -56,6 +56,8 @@ def test_each_caption_is_a_stored_sentence(scaled: Scale) -> None:
         assert watch.title.endswith(f" of {len(run.watch)}")
         assert patterns.captions == ("No pattern has shown an edge yet.",)
         assert exposure.captions == run.portfolio_brief[1:]
+        values = [f"{format_any(row.facts[0].value)} R" for row in run.exit_radar]
+        assert [text for _, text in exposure.rows] == values[:12]
         assert cost.captions == ("Nothing in this film is advice.",)
         assert (cost.rows[0][1] == "see Cost") == (run.mode == "ai")
         assert first or len(changed.rows) == len(moved(before, run))

@@ -65,7 +65,7 @@ class Storyboard(Value):
 def storyboard(number: int, run: RadarRun, before: RadarRun | None, account: str) -> Storyboard:
     """Return the storyboard of a run; `before` is the run of the same streams before it."""
     counts = run.coverage.model_dump(exclude={"failed"})
-    watch, held = run.watch, [row for row in _rows(run) if row.state == "held"]
+    watch = run.watch
     scenes = [
         Scene(
             title=f"{account}: the radar of {moment(run.as_of)}",
@@ -83,7 +83,12 @@ def storyboard(number: int, run: RadarRun, before: RadarRun | None, account: str
         Scene(
             title="Exposure",
             captions=run.portfolio_brief[1:][:MOST_CAPTIONS],
-            rows=tuple((_name(row.stream), _words(row)) for row in held[:MOST_ROWS]),
+            rows=tuple(
+                (_name(row.stream), f"{format_any(one.value)} R")
+                for row in run.exit_radar[:MOST_ROWS]
+                for one in row.facts
+                if one.id.endswith("/radar.r")
+            ),
         ),
         Scene(
             title="Cost",
