@@ -224,7 +224,7 @@ def test_a_job_that_is_killed_while_it_encodes_leaves_nothing(
     """In 40 kills at night, at any moment; then it is made whole."""
     chance, home = random.Random(69), pages.backing.home
     for _ in range(scaled(40, least=2)):
-        job = JobProcess(home, FILM.work, {"run": "2"}, Bounds())
+        job = JobProcess(home, FILM.work, {"run": "2"}, Bounds(patience=60.0))
         stages: list[str | None] = []
         while "encodes the video" not in stages:
             assert not job.ended
