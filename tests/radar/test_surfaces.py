@@ -19,10 +19,11 @@ from torra.clock import iso
 from torra.config import DeskSettings, NoticeSettings, load_desk
 from torra.dashboard.answers import adapters
 from torra.errors import ConfigError
+from torra.film.job import KINDS
 from torra.jobs import asking
 from torra.radar import job as radar_job
 from torra.radar import ladder
-from torra.radar.job import KINDS, RADAR
+from torra.radar.job import RADAR
 from torra.radar.result import RadarRun
 from torra.store import jobs as job_table
 from torra.store import radar_runs

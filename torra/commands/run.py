@@ -40,10 +40,10 @@ from torra.desk.watches import refusal
 from torra.desk_lock import DeskLock
 from torra.errors import ConfigError
 from torra.feeds.protocol import stream_state
+from torra.film.job import KINDS
 from torra.home import has_database
 from torra.imports import settle
 from torra.one_heap import limit_malloc_arenas
-from torra.radar.job import KINDS
 from torra.replay import uploads
 from torra.services import in_background
 

@@ -23,6 +23,7 @@ from torra.dashboard.view.health_context import DatabaseCheck
 from torra.desk.costs import KEPT_FIELDS, TOKENS
 from torra.desk.models.question import ModelTest
 from torra.exhibits.documents import Document
+from torra.film.storyboard import Storyboard
 from torra.jobs import asking
 from torra.lessons.lesson import LessonFacts, LessonText, Thesis
 from torra.money.book import Money
@@ -173,6 +174,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
     "api_costs": COSTS,
     "api_desk": {"desk": DESK},
     "api_first_run": {"steps": [{"step note": str, "done": bool}]},
+    "api_film": Storyboard,
     "api_health": {"status": str, "check": DatabaseCheck, "signs": Signs},
     "api_history": {
         "ticks": [

@@ -26,11 +26,9 @@ from torra.jobs.kinds import (
     JobResult,
     Parameters,
     Tell,
-    by_name,
     key_of,
     parameters_of,
 )
-from torra.replay import job_kinds
 from torra.store import jobs as job_table
 from torra.store import radar_runs, tick_queries
 from torra.store.connection import to_json
@@ -150,6 +148,3 @@ def keep_up(database: Database) -> None:
 
 
 RADAR: Final = JobKind("radar", "Radar", check, f"{__name__}:run", keep_up, light=True)
-
-KINDS: Final = by_name(*job_kinds.KINDS.values(), RADAR)
-"""Every kind of job that this program knows."""

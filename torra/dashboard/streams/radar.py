@@ -45,6 +45,7 @@ def radar() -> ResponseReturnValue:
         "radar.html",
         here=True,
         run=RadarRun.model_validate_json(row["document"]) if row else None,
+        number=row["id"] if row else None,
         failed=newest["as_of"] if newest and newest["mode"] == "error" else "",
         settings=settings,
         buckets=BUCKET_WORDS,

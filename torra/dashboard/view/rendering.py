@@ -60,7 +60,7 @@ MENU: Final = (
             MenuPage("history", "History"),
             MenuPage("watching", "Debates"),
         ),
-        ("instance", "symbol", "tick", "watch", "new_symbol", "check_symbol", "add_symbol"),
+        ("film", "instance", "symbol", "tick", "watch", "new_symbol", "check_symbol", "add_symbol"),
     ),
     Room(
         "Orders",
