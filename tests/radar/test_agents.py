@@ -38,7 +38,7 @@ from tests.doubles.vendor_server import (
 from tests.faults import kills
 from tests.tries import Tries
 from tests.worlds import desks, radar_desks
-from tests.worlds.radar_runs import check_held, odd_run, reply, row, run_of, stream_fact
+from tests.worlds.radar_runs import check_held, odd_run, reply, row, run_of, stored, stream_fact
 from torra.clock import System
 from torra.config import Profile, RadarSettings
 from torra.desk.models.off_tick import ACCOUNT_FAULTS, OffTickReply
@@ -101,13 +101,6 @@ RULES: Final = run_of(
     row("SYM1|H1", "act", ("OPENED",)),
     row("SYM2|H1", "watch", ("NEAR_THRESHOLD",)),
 )
-
-
-def stored(database: Database, run: RadarRun = RULES) -> int:
-    return radar_runs.add_run(database, {
-        "universe": "u", "as_of": run.as_of, "mode": run.mode, "trigger_code": "",
-        "document": run.model_dump_json(),
-    })  # fmt: skip
 
 
 # --- limits ---------------------------------------------------------------------------------------
@@ -281,7 +274,7 @@ def test_a_fault_of_a_vendor_leaves_the_run_of_the_rules_with_its_trigger(
     script = faulty(entry, agent, number)
     server.play({"*": partial(by_agent, script, asked)})
     database, reader = desk
-    run = go_on(home, reader, database, stored(database), RULES, environment(server))
+    run = go_on(home, reader, database, stored(database, RULES), RULES, environment(server))
     assert (run.mode, run.fallback_trigger) == ("rules", trigger), run.fallback_reason
     assert run.using_non_ai_fallback and run.fallback_reason
     assert (run.act, run.watch, run.exit_radar) == (RULES.act, RULES.watch, RULES.exit_radar)
@@ -290,7 +283,7 @@ def test_a_fault_of_a_vendor_leaves_the_run_of_the_rules_with_its_trigger(
     assert RadarRun.model_validate_json(newest["document"]) == run
     assert (newest["mode"], newest["trigger_code"]) == ("rules", trigger)
     if trigger in ACCOUNT_FAULTS:
-        again = go_on(home, reader, database, stored(database), RULES, environment(server))
+        again = go_on(home, reader, database, stored(database, RULES), RULES, environment(server))
         assert again.fallback_trigger == "BLOCKED" and asked.count(agent) == number
 
 
@@ -301,7 +294,7 @@ def test_a_vendor_that_hangs_or_drips_costs_no_more_than_the_deadline(
     monkeypatch.setattr(agents, "DEADLINE_S", 1.2)
     database, reader = desk
     for attempt in tries():
-        number = stored(database)
+        number = stored(database, RULES)
         seen: list[str] = []
 
         def early(_: Exchange, seen: list[str] = seen, number: int = number) -> Any:
@@ -338,7 +331,7 @@ def test_each_vendor_is_asked_and_what_it_costs_is_booked(
     database, reader = desk
     rich = vendor_line.agents(vendor, max_api_cost_per_hour=500.0)
     paid = {name: Profile(agents=rich) for name in reader.profiles}
-    number = stored(database)
+    number = stored(database, RULES)
     found = go_on(
         home, replace(reader, profiles=paid), database, number, RULES, environment(server)
     )
@@ -375,7 +368,7 @@ def test_where_nothing_is_to_be_asked_nothing_is(
     if "agents" in changes:
         plain = {name: Profile(agents=changes["agents"]) for name in reader.profiles}
         reader = replace(reader, profiles=plain)
-    number = stored(database)
+    number = stored(database, RULES)
     assert go_on(home, reader, database, number, run, environment(server)) is run
     assert not server.exchanges
 
@@ -388,7 +381,7 @@ def test_without_room_in_the_hour_nothing_is_sent(
     poor = vendor_line.agents("google", max_api_cost_per_hour=0.0001)
     paid = {name: Profile(agents=poor) for name in reader.profiles}
     run = go_on(
-        home, replace(reader, profiles=paid), database, stored(database), RULES,
+        home, replace(reader, profiles=paid), database, stored(database, RULES), RULES,
         environment(server),
     )  # fmt: skip
     assert (run.fallback_trigger, run.mode) == ("BUDGET", "rules") and not server.exchanges
@@ -403,7 +396,7 @@ def test_a_fault_of_ours_leaves_the_stored_run(
         raise ZeroDivisionError
 
     monkeypatch.setattr(agents, "AgentLoop", broken)
-    number = stored(database)
+    number = stored(database, RULES)
     run = go_on(home, reader, database, number, RULES, environment(server))
     assert (run.fallback_trigger, run.act) == ("UNFINISHED", RULES.act)
     monkeypatch.setattr(radar_runs, "replace_run", partial(_full, StoreUnavailable("full")))
@@ -423,7 +416,7 @@ def test_a_kill_at_any_moment_leaves_the_rules_rows(tmp_path: Path, scaled: Scal
         with closing(desks.open_database(tmp_path)) as database:
             reader = radar_desks.reader(database, tmp_path, radar=ON)
             while True:
-                number = stored(database)
+                number = stored(database, RULES)
                 until = System().monotonic() + 30.0
                 script = Script(lambda *_: turn(say=["s1"]))
                 loop = AgentLoop(

@@ -5,8 +5,18 @@ from __future__ import annotations
 import random
 from typing import Any, Final
 
-from torra.radar.decisions import DEMOTABLE, open_rows, sentences_about, short_id
-from torra.radar.result import Coverage, RadarRow, RadarRun
+from instance_database import Database
+from torra.radar.decisions import (
+    NO_ORDER_OUT,
+    Decisions,
+    Demotion,
+    applied,
+    open_rows,
+    sentences_about,
+    short_id,
+)
+from torra.radar.result import Coverage, DemotionWorth, RadarRow, RadarRun
+from torra.store import radar_runs
 from torra.tools.contract import Fact, fact
 from torra.words.radar import CODES
 
@@ -54,6 +64,29 @@ def run_of(*rows: RadarRow, **more: Any) -> RadarRun:
         "coverage": Coverage(
             streams=len(rows) + 2, quiet=2, **{name: len(those) for name, those in buckets.items()}
         ), **more,
+    })  # fmt: skip
+
+
+def agents_run(stream: str = "BTCUSD|M15", other: str = "BTCUSD|H1") -> RadarRun:
+    """Return what agents made of a run: one row demoted, one with an objection, cards, a worth."""
+    rules = run_of(
+        row(stream, "act", ("HELD_BACK",), deny_reason="GATE_VETO"), row(other, "act", ("OPENED",))
+    )
+    cited = f"{AT}/radar.consensus"
+    wants = Decisions(
+        tuple(Demotion("signal", one, (cited,)) for one in (stream, other)),
+        say={"say": ["s2", "s1", "s6"], "because": []},
+    )
+    worth = DemotionWorth(count=31, mean=-0.2, low=-0.5, high=0.1)
+    more = {"tool_calls": 3, "audit_log": (4, 5, 6), "cost_usd": 0.0123, "worth": worth}
+    return applied(rules, wants).model_copy(update=more)
+
+
+def stored(database: Database, run: RadarRun) -> int:
+    """Store a run as a scan does and return its number."""
+    return radar_runs.add_run(database, {
+        "universe": "u", "as_of": run.as_of, "mode": run.mode,
+        "trigger_code": run.fallback_trigger, "document": run.model_dump_json(),
     })  # fmt: skip
 
 
@@ -129,7 +162,7 @@ def check_held(rules: RadarRun, run: RadarRun) -> None:
         new = after[name]
         assert old.model_dump(exclude=marks) == new.model_dump(exclude=marks)
         if (new.bucket, new.code, new.codes) != (old.bucket, old.code, old.codes):
-            assert (old.bucket, new.bucket) == ("act", "watch") and old.code in DEMOTABLE
+            assert (old.bucket, new.bucket) == ("act", "watch") and old.code in NO_ORDER_OUT
             assert new.codes == ("DEMOTED",) and new.objections
         for one in new.objections:
             assert one.by == "signal" and one.cites

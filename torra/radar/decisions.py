@@ -33,7 +33,7 @@ BRIEF: Final = 8
 CARDS: Final = 6
 CARD_SENTENCES: Final = 4
 
-DEMOTABLE: Final = ("HELD_BACK", "OBSERVED")
+NO_ORDER_OUT: Final = ("HELD_BACK", "OBSERVED")
 """Codes of `act` from which a row may be demoted: no order of it is out."""
 
 WITNESS: Final[Mapping[str, str]] = {
@@ -162,7 +162,7 @@ def _with_objections(run: RadarRun, wanted: Decisions) -> RadarRun:
         place = one.row if row else "a row"
         notes.append(f"{one.by} on {place}: {CODES['objection'][code].meaning}.")
     every = [*rows.values()]
-    taken = [row for row in every if row.objections and row.code in DEMOTABLE]
+    taken = [row for row in every if row.objections and row.code in NO_ORDER_OUT]
     coverage = run.coverage
     more = {"bucket": "watch", "code": "DEMOTED", "codes": ("DEMOTED",)}
     return run.model_copy(
@@ -182,7 +182,7 @@ def _with_objections(run: RadarRun, wanted: Decisions) -> RadarRun:
 def _judged(one: Demotion, row: RadarRow | None, evidence: Evidence) -> tuple[str, list[Fact]]:
     """Return what becomes of a demotion, and the facts that hold it; none where it is refused."""
     if one.by != "signal":
-        return "NOT_ALLOWED", []
+        return "NOT_ITS_ROLE", []
     if row is None:
         return "NO_ROW", []
     facts = [*row.facts, *evidence.get(row.stream, ())]
@@ -190,7 +190,7 @@ def _judged(one: Demotion, row: RadarRow | None, evidence: Evidence) -> tuple[st
     known = {fact.id: fact for fact in facts if cites & {fact.id, short_id(row, fact.id)}}
     if not known:
         return "NO_CITATION", []
-    return "TAKEN" if row.code in DEMOTABLE else "STANDS", [*known.values()]
+    return "TAKEN" if row.code in NO_ORDER_OUT else "STANDS", [*known.values()]
 
 
 # --- order and cards ------------------------------------------------------------------------------

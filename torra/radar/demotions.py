@@ -6,7 +6,7 @@ import math
 from datetime import datetime, timedelta
 from typing import Final
 
-import numpy as np
+from numpy.random import PCG64, Generator
 
 from instance_database import Database
 from torra.clock import parse
@@ -41,7 +41,7 @@ def worth_of(database: Database, as_of: datetime, newest: RadarRun) -> DemotionW
     span = timedelta(hours=BARS)
     overlap = max((sum(at <= one < at + span for one in times) for at in times), default=1)
     known = [move for move in moves.values() if move is not None]
-    mean = mean_of(known, np.random.default_rng(SEED), horizon=overlap)
+    mean = mean_of(known, Generator(PCG64(SEED)), horizon=overlap)
     return DemotionWorth(count=len(known), mean=mean.mean, low=mean.low, high=mean.high)
 
 
