@@ -228,7 +228,11 @@ class RadarSettings(Section):
     near: float = Field(
         0.10, gt=0, le=1, description="a consensus this close to a threshold is near it"
     )
-    agents: Literal["off"] = Field("off", description="off = by code alone; nothing else yet")
+    agents: Literal["off", "on"] = Field(
+        "off",
+        description="on = three agents go over what a scan found, by the models of the first "
+        "profile that asks a vendor; they demote and put in order, and never promote",
+    )
 
 
 class CommitteeSettings(Section):

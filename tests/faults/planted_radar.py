@@ -96,4 +96,56 @@ RADAR: Final[Table] = {
             "test_an_encoder_that_fails_is_an_error",
         ),
     },
+    "Y4": {
+        "radar-promoted": fault(
+            "an order that is out does not keep its row in `act`",
+            At(
+                "torra.radar.decisions:NO_ORDER_OUT",
+                sets("NO_ORDER_OUT", "('OPENED', 'HELD_BACK', 'OBSERVED')"),
+            ),
+            "test_ten_thousand_replies_promote_lose_and_change_nothing",
+        ),
+        "radar-uncited": fault(
+            "a row is demoted by a fact of another row",
+            At("torra.radar.decisions", replace("not known", "not facts")),
+            "test_what_is_refused_says_why_in_codes_words",
+        ),
+        "radar-anybody": fault(
+            "an agent that only gathers evidence demotes",
+            At("torra.radar.decisions", replace("one.by != 'signal'", "one.by == 'nobody'")),
+            "test_ten_thousand_replies_promote_lose_and_change_nothing",
+        ),
+        "radar-order": fault(
+            "an agent moves a row as far as it likes",
+            At("torra.radar.decisions:MOST_PLACES", sets("MOST_PLACES", "30")),
+            "test_ten_thousand_replies_promote_lose_and_change_nothing",
+        ),
+        "radar-requests": fault(
+            "the requests of a run are not counted",
+            At("torra.radar.agents:REQUESTS", sets("REQUESTS", "99")),
+            "test_ten_thousand_scripts_stay_within_every_limit",
+        ),
+        "radar-calls": fault(
+            "an agent has no limit of its own for its calls",
+            At("torra.radar.agents", replace("agent.calls", "99")),
+            "test_ten_thousand_scripts_stay_within_every_limit",
+        ),
+        "radar-repair": fault(
+            "a reply that cannot be read is asked for again and again",
+            At("torra.radar.agents:REPAIRS", sets("REPAIRS", "9")),
+            "test_a_reply_that_cannot_be_read_is_asked_for_again_once",
+        ),
+        "radar-trigger": fault(
+            "a refused key counts as a busy network",
+            At(
+                "torra.desk.models.off_tick:trigger_of", replace("getattr(error, 'code', '')", "''")
+            ),
+            "test_a_fault_of_a_vendor_leaves_the_run_of_the_rules_with_its_trigger",
+        ),
+        "radar-unstored": fault(
+            "the run is not marked while agents are asked",
+            At("torra.radar.agents", replace("found.model_copy(update=unfinished)", "found")),
+            "test_a_vendor_that_hangs_or_drips_costs_no_more_than_the_deadline",
+        ),
+    },
 }

@@ -34,6 +34,7 @@ from tests.worlds import (
     hands,
     hostile_home,
     journals,
+    radar_runs,
     replay_exhibits,
     screens,
     stored_days,
@@ -51,6 +52,7 @@ from torra.desk.looking_desk import look_at
 from torra.desk_lock import DeskLock
 from torra.exhibits import report, trade_file
 from torra.radar import ladder
+from torra.radar.agents import fallback
 from torra.store import ledger as ledger_table
 from torra.store import ticks as claim_table
 from torra.tools.desk_reader import DeskReader
@@ -131,6 +133,9 @@ def degraded(home: Path, end: ExitStack) -> Flask:
     )
     desk.database.raise_alarm("a key", "UNKNOWN_ORDER", "an order that nobody sent")
     desk.database.set_trading_state("REDUCING", "the books differ")
+    told = fallback("AUTH_REFUSED", "the vendor refused the key")
+    rules = radar_runs.run_of(radar_runs.row("BTCUSD|M15", "watch", ("NEAR_THRESHOLD",)))
+    radar_runs.stored(desk.database, rules.model_copy(update=told))
     return _app(PageContext(home, desk.database, DeskSettings(instances=BOTH), desk, {}))
 
 
@@ -141,9 +146,11 @@ def hosted(home: Path, end: ExitStack) -> Flask:
 
 
 def firm(home: Path, end: ExitStack) -> Flask:
-    """A firm whose trader wrote a thesis, then declined, then was silent."""
+    """A firm whose trader wrote a thesis, then declined, then was silent; agents over its radar."""
     trader = [firm_ticks.thesis, firm_ticks.declining()["trader"], "no JSON"]
-    return _of_pages(firm_ticks.lived(home, {"trader": trader}, steps=3), end)
+    pages = firm_ticks.lived(home, {"trader": trader}, steps=3)
+    radar_runs.stored(pages.database, radar_runs.agents_run())
+    return _of_pages(pages, end)
 
 
 def swarm(home: Path, end: ExitStack) -> Flask:

@@ -343,5 +343,5 @@ def test_every_code_has_a_word_and_a_meaning() -> None:
             assert words.word and (words.meaning or table == "fact") and words_of(code)
     held = SimpleNamespace(**PositionState._field_defaults)
     assert not vars(held) and set(CODES) == {
-        "act", "watch", "exit_radar", "failed", "trigger", "fact", "film",
+        "act", "watch", "exit_radar", "failed", "trigger", "objection", "fact", "film",
     }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from docs import radar_page
 from tests.doubles.visitors import bearer
+from tests.worlds import radar_runs as made_up
 from tests.worlds.desk_pages import Pages, open_pages
 from tests.worlds.hands import torra
 from tests.worlds.jobs import done_here
@@ -23,11 +25,13 @@ from torra.film.job import KINDS
 from torra.jobs import asking
 from torra.radar import job as radar_job
 from torra.radar import ladder
+from torra.radar.agents import fallback
 from torra.radar.job import RADAR
 from torra.radar.result import RadarRun
 from torra.store import jobs as job_table
 from torra.store import radar_runs
 from torra.trading.commanding import COMMAND_LINE
+from torra.words.radar import CODES, mode_sentence
 
 JSON = {"Accept": "application/json"}
 RUN = "/api/v1/radar/run"
@@ -117,6 +121,37 @@ def test_the_page_and_home_show_the_newest_run(pages: Pages) -> None:
     assert pages.text(f"/radar?run={number}").count("<tr>") == page.count("<tr>")
     pages.text("/radar?run=99", 404)
     assert "1 scans: ai 0%, rules 100%" in pages.text("/health")
+
+
+def test_page_and_command_say_what_agents_did(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = made_up.agents_run()
+    made_up.stored(pages.database, run)
+    page = pages.text("/radar")
+    for text in (
+        "Agents went over this scan.", "3 readings of stored evidence and cost $0.0123",
+        "Signal objects, by the radar.consensus.", "Demoted rows, 24 bars later",
+        "-0.20 ATR", run.cards[0].sentences[0],
+    ):  # fmt: skip
+        assert text in page, text
+    audit = pages.json("/api/v1/radar/audit/1")
+    assert (audit["tool_calls"], audit["audit_log"]) == (3, [4, 5, 6])
+    monkeypatch.setattr(radar_job, "at_home", lambda *_: (1, run.model_dump_json()))
+    pages.desk.lock.release()
+    told = torra(pages.backing.home, "radar").output
+    assert "Agents went over this scan." in told and "demoted" in told
+    assert "Signal objects, by the radar.consensus." in told
+
+
+def test_the_page_says_why_agents_came_to_nothing(pages: Pages) -> None:
+    rules = made_up.run_of(made_up.row("BTCUSD|M15", "watch", ("NEAR_THRESHOLD",)))
+    for trigger in [one for one in CODES["trigger"] if one != "CORE_FAILED"]:
+        told = rules.model_copy(update=fallback(trigger, CODES["trigger"][trigger].meaning))
+        made_up.stored(pages.database, told)
+        said = mode_sentence(told.model_dump())
+        assert said.endswith("This scan is by the rules alone.")
+        assert said in html.unescape(pages.text("/radar"))
 
 
 def test_the_watch_list_is_written_into_desk_json(pages: Pages) -> None:

@@ -33,11 +33,16 @@ def radar(home: Path, /, symbols: tuple[str, ...]) -> CommandAnswer:
 
 def _radar_lines(found: RadarRun) -> Iterator[str]:
     from torra.words.orders import HOLD_REASONS  # noqa: PLC0415
-    from torra.words.radar import BUCKET_WORDS, words_of  # noqa: PLC0415
+    from torra.words.radar import (  # noqa: PLC0415
+        BUCKET_WORDS,
+        mode_sentence,
+        words_of,
+        worth_sentence,
+    )
 
     yield " ".join(found.portfolio_brief)
-    if found.using_cached_data:
-        yield f"{words_of(found.fallback_trigger).word}: {found.fallback_reason}"
+    if found.mode != "rules" or found.fallback_trigger:
+        yield mode_sentence(found.model_dump())
     for bucket, heading in BUCKET_WORDS.items():
         rows: Sequence[RadarRow] = getattr(found, bucket)
         if rows:
@@ -46,6 +51,12 @@ def _radar_lines(found: RadarRun) -> Iterator[str]:
             words = ", ".join(words_of(code).word for code in row.codes)
             more = f" ({HOLD_REASONS.get(row.deny_reason)})" if row.deny_reason else ""
             yield f"  {row.stream.replace('|', ' '):<14} {words}{more}"
+            yield from (f"  {'':<14} {one.text}" for one in row.objections)
+    for card in found.cards:
+        yield f"\n{card.stream.replace('|', ' ')}"
+        yield from (f"  {one}" for one in card.sentences)
+    if found.worth:
+        yield f"\n{worth_sentence(found.worth.model_dump())}"
     yield f"\n{found.coverage.quiet} of {found.coverage.streams} streams are quiet."
     for failure in found.coverage.failed:
         yield f"  {failure.stream}  {words_of(failure.code).word}: {failure.message}"

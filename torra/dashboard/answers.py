@@ -239,7 +239,12 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "differs history": list[Object],
     },
     "api_profiles": {"profiles": list[ProfileLine], "desk": Object},
-    "api_radar_audit": {"run": int, "tool_calls": int, "reasoning_log": list[str]},
+    "api_radar_audit": {
+        "run": int,
+        "tool_calls": int,
+        "audit_log": list[int],
+        "reasoning_log": list[str],
+    },
     "api_radar_latest": {"run": int, "result": RadarRun},
     "api_radar_status": {"job": int, "state": str, "says": str, "run": int | None},
     "api_replay": Document,

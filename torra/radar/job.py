@@ -7,6 +7,7 @@ where a request is checked, and by the process that does the job.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -70,14 +71,16 @@ def check(home: Path, asked: Parameters) -> JobRequest:
 
 
 def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
-    """Scan and store the run; raises what `ladder.run` raises."""
-    from torra.radar import ladder  # noqa: PLC0415
+    """Scan, store the run and let agents go over it; raises what `ladder.run` raises."""
+    from torra.radar import agents, ladder  # noqa: PLC0415
     from torra.tools.desk_reader import reading  # noqa: PLC0415
 
     tell("scans")
     with reading(home) as (reader, database):
         fields = (symbols_of(parameters, name) for name in FIELDS)
-        number, found = ladder.run(replace(reader(), database=database), *fields)
+        desk = reader()
+        number, found = ladder.run(replace(desk, database=database), *fields)
+        found = agents.go_on(home, desk, database, number, found, os.environ)
     return JobResult(" ".join(found.portfolio_brief), str(number))
 
 

@@ -13,6 +13,14 @@ from torra.tools.contract import Fact, Value
 Bucket = Literal["act", "watch", "exit_radar"]
 
 
+class Objection(Value):
+    """What an agent has against a row: ids of the facts that it cites, and code's words on them."""
+
+    by: str
+    cites: tuple[str, ...]
+    text: str
+
+
 class RadarRow(Value):
     """A stream in one bucket, and why.
 
@@ -21,7 +29,8 @@ class RadarRow(Value):
     in seconds of the desk at `RadarRun.as_of`. `distance` is the share of the nearest threshold
     that the consensus lacks, 0 at it and beyond; None where there is none. `moves_with` names the
     streams whose closes are correlated with its own. `state` is opened, proposed, held back or
-    observed for a row of `act`, held where a position is, else "".
+    observed for a row of `act`, held where a position is, else ""; a row that an agent demoted from
+    `act` keeps it. `objections` are those of agents.
     """
 
     stream: str
@@ -37,6 +46,27 @@ class RadarRow(Value):
     moves_with: tuple[str, ...] = ()
     state: str = ""
     deny_reason: str = ""
+    objections: tuple[Objection, ...] = ()
+
+
+class RadarCard(Value):
+    """Code's sentences about one row, in the order that an agent chose."""
+
+    stream: str
+    sentences: tuple[str, ...]
+
+
+class DemotionWorth(Value):
+    """What became of demoted rows within BARS bars, in ATR of the bar they were demoted at.
+
+    `count` is how many are that old. A move is positive where price went the way of the verdict
+    that was demoted. `mean` is None without one, the ends of its interval while there are too few.
+    """
+
+    count: int = 0
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 class RadarFailure(Value):
@@ -63,6 +93,8 @@ class RadarRun(Value):
 
     `mode` is ai, rules or cached. `fallback_trigger` and `fallback_reason` say why it is not the
     one that was asked for, "" where it is. Times are ISO with Z, `elapsed_seconds` real seconds.
+    `audit_log` has the numbers of the audit's rows of its `tool_calls`. `cards` and `worth` are
+    there where agents were asked; `cost_usd` is what they cost.
     """
 
     act: tuple[RadarRow, ...]
@@ -81,6 +113,9 @@ class RadarRun(Value):
     mode: Literal["ai", "rules", "cached"]
     as_of: str
     coverage: Coverage
+    cards: tuple[RadarCard, ...] = ()
+    worth: DemotionWorth | None = None
+    cost_usd: float = 0.0
 
 
 def headline(rows: Sequence[RadarRow]) -> str:

@@ -37,6 +37,20 @@ def add_run(store: Store, row: RowDict) -> int:
     return number
 
 
+def replace_run(store: Store, number: int, mode: str, trigger_code: str, document: str) -> None:
+    """Put what a run came to in its row, whole."""
+    store.change(
+        "UPDATE radar_runs SET mode = ?, trigger_code = ?, document = ? WHERE id = ?",
+        mode, trigger_code, document, number,
+    )  # fmt: skip
+
+
+def documents_with(store: Store, text: str) -> list[str]:
+    """Return the documents of runs by agents that hold a text, oldest first."""
+    sql = "SELECT document FROM radar_runs WHERE mode = 'ai' AND instr(document, ?) ORDER BY id"
+    return store.column(sql, text)
+
+
 def run(store: Store, number: int) -> RowDict | None:
     """Return one run; None where there is none of that number."""
     return store.row("SELECT * FROM radar_runs WHERE id = ?", number)

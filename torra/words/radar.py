@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from agents.features import rows_of
+from torra.words.badge import capital
 
 
 class CodeWords(NamedTuple):
@@ -35,3 +36,23 @@ BUCKET_WORDS: Final[Mapping[Literal["act", "exit_radar", "watch"], str]] = {
 def words_of(code: str) -> CodeWords:
     """Return the words of a code of any table; KeyError for one that there is not."""
     return next(codes[code] for codes in CODES.values() if code in codes)
+
+
+def mode_sentence(run: Mapping[str, Any]) -> str:
+    """Return by whom a run was made, and where another was wanted, why it is not by that."""
+    by = {"ai": "Agents went over this scan.", "cached": "These rows are of an earlier scan."}
+    sentence = by.get(run["mode"], "This scan is by the rules alone.")
+    if not run["fallback_trigger"]:
+        return sentence
+    return (
+        f"{capital(words_of(run['fallback_trigger']).word)}: {run['fallback_reason']}. {sentence}"
+    )
+
+
+def worth_sentence(worth: Mapping[str, Any]) -> str:
+    """Return what demotions were worth: the mean move the way of the verdict within 24 bars."""
+    first = "Demoted rows, 24 bars later, by the side that was demoted"
+    if worth["low"] is None:
+        return f"{first}: not measured yet ({worth['count']} of them are that old)."
+    ends = f"{worth['low']:+.2f} to {worth['high']:+.2f}"
+    return f"{first}: {worth['mean']:+.2f} ATR ({ends}), {worth['count']} rows."

@@ -25,9 +25,12 @@ from torra.radar.result import RadarRow, RadarRun
 from torra.store import radar_runs
 from torra.store.journal import json_object
 from torra.words.orders import HOLD_REASONS
-from torra.words.radar import BUCKET_WORDS, words_of
+from torra.words.radar import BUCKET_WORDS, mode_sentence, words_of, worth_sentence
 
 PER_MINUTE: Final = 10
+
+AUDIT: Final = ("tool_calls", "audit_log", "reasoning_log")
+"""Of a run, what says why it is as it is."""
 
 TONES: Final = {"act": "note", "exit_radar": "alert", "watch": "warn"}
 
@@ -40,12 +43,15 @@ def radar() -> ResponseReturnValue:
     row = radar_runs.run(backing().database, jobs.number_in(asked)) if asked else _newest()
     if asked and not (row and row["document"]):
         abort(404)
+    run = RadarRun.model_validate_json(row["document"]) if row else None
     newest = radar_runs.newest_run(backing().database, failed=True)
     return desk_page(
         "radar.html",
         here=True,
-        run=RadarRun.model_validate_json(row["document"]) if row else None,
+        run=run,
         number=row["id"] if row else None,
+        made=mode_sentence(run.model_dump()) if run else "",
+        worth=worth_sentence(run.worth.model_dump()) if run and run.worth else "",
         failed=newest["as_of"] if newest and newest["mode"] == "error" else "",
         settings=settings,
         buckets=BUCKET_WORDS,
@@ -84,7 +90,7 @@ def api_radar_audit(number: str) -> ResponseReturnValue:
         why = f"{row['trigger_code']}: {words_of(row['trigger_code']).meaning}"
         return jsonify(error=why, status=409), 409
     found = json_object(row["document"])
-    return jsonify(run=row["id"], **{name: found[name] for name in ("tool_calls", "reasoning_log")})
+    return jsonify(run=row["id"], **{name: found[name] for name in AUDIT})
 
 
 def run_radar() -> ResponseReturnValue:

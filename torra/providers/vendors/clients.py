@@ -45,6 +45,9 @@ BLOCK_S: Final = 3600.0
 READY_S: Final = 20.0
 """How long `ready` waits: an import takes about a second, more on a busy machine."""
 
+REPORT_S: Final = 1.0
+"""How long `close` waits for blocks to be stored."""
+
 LOG: Final = logging.getLogger(__name__)
 
 OnBlock = Callable[[str, str, float], None]
@@ -76,6 +79,7 @@ class VendorClients:
         self._http: httpx2.AsyncClient | None = None
         self._adapters: dict[str, Future[Adapter]] = {}
         self._blocks: dict[str, tuple[str, float]] = {}
+        self._reports: list[Future[None]] = []
 
     def address(self, vendor: str) -> Address:
         """Return where a vendor is reached; raises ConfigError naming what is missing."""
@@ -122,8 +126,12 @@ class VendorClients:
             self._blocks[vendor] = (reason, self._monotonic() + seconds)
 
     def close(self) -> None:
-        """Cancel what runs and close every connection; waits a few seconds at most."""
+        """Cancel what runs and close every connection; waits a few seconds at most.
+
+        A block is stored by then: a process that ends would else ask again.
+        """
         self.loop.close(self._hang_up)
+        wait(self._reports, REPORT_S)
 
     async def _exchange(self, model: str, request: Request, trace: RequestTrace) -> VendorReply:
         vendor = trace.address.vendor
@@ -211,7 +219,7 @@ class VendorClients:
         self.block(vendor, reason)
         LOG.warning("%s is not asked for an hour: %s", vendor, reason)
         # On a thread of its own: storing the block may wait for a lock, the loop may not.
-        self._threads.submit(self._report, vendor, reason)
+        self._reports.append(self._threads.submit(self._report, vendor, reason))
 
     def _report(self, vendor: str, reason: str) -> None:
         try:
