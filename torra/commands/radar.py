@@ -31,7 +31,7 @@ def _lines(found: RadarRun) -> Iterator[str]:
     from torra.words.orders import HOLD_REASONS  # noqa: PLC0415
     from torra.words.radar import BUCKET_WORDS, words_of  # noqa: PLC0415
 
-    yield " ".join(found.portfolio_brief)
+    yield f"{' '.join(found.portfolio_brief)} As of {found.as_of}."
     if found.using_cached_data:
         yield f"{words_of(found.fallback_trigger).word}: {found.fallback_reason}"
     for bucket, heading in BUCKET_WORDS.items():
@@ -40,8 +40,11 @@ def _lines(found: RadarRun) -> Iterator[str]:
             yield f"\n{heading}"
         for row in rows:
             words = ", ".join(words_of(code).word for code in row.codes)
-            more = f" ({HOLD_REASONS.get(row.deny_reason)})" if row.deny_reason else ""
+            more = HOLD_REASONS.get(row.deny_reason, row.deny_reason)
+            more = f" ({more})" if more else ""
             yield f"  {row.stream.replace('|', ' '):<14} {words}{more}"
-    yield f"\n{found.coverage.quiet} of {found.coverage.streams} streams are quiet."
+    names = ", ".join(name.replace("|", " ") for name in found.coverage.quiet_streams)
+    quiet = f": {names}" if names else ""
+    yield f"\n{found.coverage.quiet} of {found.coverage.streams} streams are quiet{quiet}."
     for failure in found.coverage.failed:
         yield f"  {failure.stream}  {words_of(failure.code).word}: {failure.message}"

@@ -239,7 +239,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
     "api_profiles": {"profiles": list[ProfileLine], "desk": Object},
     "api_radar_audit": {"run": int, "tool_calls": int, "reasoning_log": list[str]},
     "api_radar_latest": {"run": int, "result": RadarRun},
-    "api_radar_status": {"job": int, "state": str, "says": str, "run": int | None},
+    "api_radar_status": {"job": int, "state says session_id": str, "run": int | None},
     "api_replay": Document,
     "api_replays": {
         "replays": [
