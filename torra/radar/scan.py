@@ -59,7 +59,7 @@ def scan(
     together = groups({name: state.closes for name, state in states.items()})
     held, count = _positions(reader, states)
     rows, quiet = [], list[tuple[float, str]]()
-    for name, state in [*states.items()]:
+    for name, state in states.items():
         with _own_failure(state.stream, failed):
             row = _row(reader, state, states, held.get(name), together[name])
             if row is None:
@@ -266,15 +266,11 @@ def _positions(reader: DeskReader, states: States) -> tuple[dict[str, Held], int
     filled = [one for one in reader.database.positions() if one.signal_id in openings]
     held: dict[str, Held] = {}
     for position in filled:
-        opening = openings[position.signal_id]
-        names = [
-            name
-            for name, state in states.items()
-            if state.stream.kind == "own" and state.stream.instance.id == position.instance
-        ]
-        names.sort(key=lambda name: states[name].stream.timeframe != opening["timeframe"])
+        opening, place = openings[position.signal_id], f"{position.instance}|"
+        first = place + opening["timeframe"]
+        names = [name for name in states if name.startswith(place)]
         if names:
-            held[names[0]] = position, opening
+            held[first if first in names else names[0]] = position, opening
     return held, len(filled)
 
 
