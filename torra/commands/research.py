@@ -40,7 +40,7 @@ def _radar_lines(found: RadarRun) -> Iterator[str]:
         worth_sentence,
     )
 
-    yield " ".join(found.portfolio_brief)
+    yield f"{' '.join(found.portfolio_brief)} As of {found.as_of}."
     if found.mode != "rules" or found.fallback_trigger:
         yield mode_sentence(found.model_dump())
     for bucket, heading in BUCKET_WORDS.items():
@@ -49,7 +49,8 @@ def _radar_lines(found: RadarRun) -> Iterator[str]:
             yield f"\n{heading}"
         for row in rows:
             words = ", ".join(words_of(code).word for code in row.codes)
-            more = f" ({HOLD_REASONS.get(row.deny_reason)})" if row.deny_reason else ""
+            more = HOLD_REASONS.get(row.deny_reason, row.deny_reason)
+            more = f" ({more})" if more else ""
             yield f"  {row.stream.replace('|', ' '):<14} {words}{more}"
             yield from (f"  {'':<14} {one.text}" for one in row.objections)
     for card in found.cards:
@@ -57,7 +58,9 @@ def _radar_lines(found: RadarRun) -> Iterator[str]:
         yield from (f"  {one}" for one in card.sentences)
     if found.worth:
         yield f"\n{worth_sentence(found.worth.model_dump())}"
-    yield f"\n{found.coverage.quiet} of {found.coverage.streams} streams are quiet."
+    names = ", ".join(name.replace("|", " ") for name in found.coverage.quiet_streams)
+    quiet = f": {names}" if names else ""
+    yield f"\n{found.coverage.quiet} of {found.coverage.streams} streams are quiet{quiet}."
     for failure in found.coverage.failed:
         yield f"  {failure.stream}  {words_of(failure.code).word}: {failure.message}"
 

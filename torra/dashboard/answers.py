@@ -246,7 +246,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "reasoning_log": list[str],
     },
     "api_radar_latest": {"run": int, "result": RadarRun},
-    "api_radar_status": {"job": int, "state": str, "says": str, "run": int | None},
+    "api_radar_status": {"job": int, "state says session_id": str, "run": int | None},
     "api_replay": Document,
     "api_replays": {
         "replays": [

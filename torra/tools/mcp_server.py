@@ -22,8 +22,9 @@ from mcp.server.mcpserver.resources import FileResource
 
 from agents.features import rows_of
 from torra.clock import token
+from torra.errors import TorraError
 from torra.store.connection import Store
-from torra.tools.contract import ToolResult
+from torra.tools.contract import ToolResult, refusal
 from torra.tools.desk_reader import DeskReader
 from torra.tools.executor import CLIENT, Executor, ToolCall, text_for_model
 from torra.tools.records import DOCS
@@ -98,4 +99,8 @@ class DeskServer(MCPServer[Any]):
         return text_for_model(self._run(name, **args))
 
     def _run(self, name: str, /, **args: Any) -> ToolResult:
-        return self._executor.call(self._reader(), ToolCall(name, args, agent="mcp"))
+        try:
+            reader = self._reader()
+        except TorraError:  # what it says may name a file
+            return refusal("UNREADABLE")
+        return self._executor.call(reader, ToolCall(name, args, agent="mcp"))
