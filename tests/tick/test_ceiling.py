@@ -40,7 +40,8 @@ from agents.contracts import (
 from agents.debate.deliberation import Deliberation
 from agents.registry import REVIEWER
 from instance_database import Database, TickKey
-from torra.desk.memory.reviews import ANSWER_SECONDS, ReviewKey
+from torra.desk.memory.reviews import ANSWER_SECONDS
+from torra.desk.models.off_tick import OffTickKey
 from torra.errors import StoreUnavailable
 from torra.providers.prices import CHAT_TOKENS, OUTPUT_ALLOWANCE, SCHEMA_TOKENS, PriceList, Usage
 from torra.tick import spending
@@ -422,7 +423,7 @@ class Review(Tick):
         self.settings = world.profiles[profile]
         self.ceiling = self.settings.max_api_cost_per_hour
         self.deadline = world.time + ANSWER_SECONDS
-        self.review_key = ReviewKey(f"{next(world.number):012x}")
+        self.review_key = OffTickKey("review", f"{next(world.number):012x}")
         account = OffTickAccount(
             world.database, PRICES, profile, is_local, world.now,
             kind="review", agents=self.settings, streams=TICKS_FIRST,

@@ -20,23 +20,29 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agent_config import VENDORS, AgentSettings, route
-from agents.contracts import CallBound, Completion, DebateContext, ModelUnavailable, Request
+from agents.contracts import Completion, DebateContext, ModelUnavailable
 from agents.debate import replies
 from agents.debate.deliberation import Call
 from agents.registry import REVIEWER
-from agents.texts import door
 from instance_database import Database
 from scoring_rubric import build_review_prompt
 from torra.clock import Clock, System, duration, iso, token
 from torra.config import Instance, Profile, load_profile
 from torra.desk.models.access import Models, open_models
+from torra.desk.models.off_tick import (
+    ANSWERED,
+    WARMING,
+    OffTickKey,
+    OffTickModel,
+    alone,
+    write_call,
+)
 from torra.errors import ConfigError, StoreUnavailable, TorraError
 from torra.lessons.checked_words import checked
 from torra.lessons.figures import evidence
@@ -47,7 +53,7 @@ from torra.store import ledger as ledger_table
 from torra.store import lessons as lesson_table
 from torra.store.standings import WarmUps
 from torra.store.trade import notes as note_table
-from torra.tick.spending import OffTickAccount, Purse, only_model, streams_of
+from torra.tick.spending import streams_of
 
 STAGE: Final = "review"
 """Stage of its rows in the ledger and of its calls."""
@@ -58,9 +64,6 @@ TRIES: Final = 2
 ANSWER_SECONDS: Final = 60.0
 """Real seconds that a model has for a review."""
 
-LEAVE_SECONDS: Final = 0.2
-"""Real seconds within which a wait for an answer sees that the desk rests."""
-
 COUNTS_AFTER: Final = timedelta(minutes=1)
 """Desk time from writing a review until it is known: no tick of that moment can be in doubt whether
 it was there, live or in a replay.
@@ -69,10 +72,9 @@ it was there, live or in a replay.
 WRITE_WAIT: Final = 1.0
 """Seconds that a review waits for the database's lock."""
 
-ANSWERED: Final = "ok"
 GARBAGE: Final = "garbage"
 BLOCKED: Final = "blocked"
-"""Statuses of calls: words, none that can be used, and a vendor that is not asked for a while."""
+"""Statuses of calls: no words that can be used, and a vendor that is not asked for a while."""
 
 SPACING: Final = 30.0
 """Real seconds from one call to the next, and from the start of the thread to the first."""
@@ -94,9 +96,6 @@ LISTED: Final = 50
 CLOSE_SECONDS: Final = 0.5
 """Real seconds that `close` waits for the thread: a call may last much longer."""
 
-WARMING: Final = 8.0
-"""Seconds that the loading of a vendor's SDK may take beside the answer."""
-
 AHEAD: Final = timedelta(minutes=30)
 """Desk time that the clock of a sample may have run on since the desk last told it."""
 
@@ -110,17 +109,6 @@ UNUSABLE: Final = {
 """Why a call brought no words, by its status."""
 
 log = logging.getLogger("torra")
-
-
-class ReviewKey(NamedTuple):
-    """What a review's calls and bookings are made for."""
-
-    sid: str
-
-    @property
-    def text(self) -> str:
-        """The key as the tables hold it."""
-        return f"{STAGE}|{self.sid}"
 
 
 class Paying(NamedTuple):
@@ -190,7 +178,7 @@ def refused(lesson: Lesson, paying: Paying, asking: ReviewRequest) -> str:
     authors = [words.author for words in lesson.words if words.author != AUTHOR]
     if authors:
         return f"{authors[-1]} wrote of it already"
-    if ledger_table.is_under_way(asking.database, ReviewKey(lesson.facts.sid).text):
+    if ledger_table.is_under_way(asking.database, _key(lesson).text):
         return "it is being asked about now"
     used_up = _tries(lesson, paying, asking) >= TRIES
     return f"it was asked about {TRIES} times, and no answer could be used" if used_up else ""
@@ -211,7 +199,7 @@ def unaskable(paying: Paying) -> str:
 
 def _tries(lesson: Lesson, paying: Paying, asking: ReviewRequest) -> int:
     facts = lesson.facts
-    key = ReviewKey(facts.sid).text
+    key = _key(lesson).text
     return ledger_table.count_rounds(asking.database, paying.name, key, facts.known_at)
 
 
@@ -219,85 +207,41 @@ def _review(lesson: Lesson, paying: Paying, asking: ReviewRequest) -> Reviewed:
     """Ask, and store what became of it."""
     facts, settings, clock = lesson.facts, paying.agents, asking.clock
     deadline = clock.monotonic() + asking.seconds
-    most, output_tokens = settings.caps(REVIEWER.id, REVIEWER.tier)
     context = DebateContext(
         facts.symbol, facts.timeframe, iso(facts.bar_time), iso(facts.known_at), {},
         features=evidence(facts), nonce=token(),
     )  # fmt: skip
     prompt = build_review_prompt(context, note_table.trade_note(asking.database, facts.sid).note)
-    request = Request(
-        role=REVIEWER,
-        round=_tries(lesson, paying, asking) + 1,
-        attempt=1,
-        symbol=facts.symbol,
-        timeframe=facts.timeframe,
-        bar_time=context.bar_time,
-        model=settings.model(REVIEWER.id, REVIEWER.tier),
-        prompt=prompt,
-        schema=replies.schema(prompt.shape),
-        features=context.features,
-        reports=(),
-        scores={},
-        max_output_tokens=output_tokens,
-        limit_s=asking.seconds,
-        nonce=context.nonce,
-    )
-    size = len(f"{request.system}{request.user}".encode("utf-8", "backslashreplace"))
-    if size > most:
-        return Reviewed(None, f"its facts take more than {most:,} bytes")
-    bound = CallBound(
-        REVIEWER.id, request.model, prompt_bytes=size, output_tokens=output_tokens, requests=1,
-        round=request.round, tier=REVIEWER.tier,
+    model = OffTickModel(
+        models=asking.vendors, database=asking.database, profile=paying.name, agents=settings,
+        settings=alone(settings, REVIEWER), kind=STAGE, key=_key(lesson), streams=paying.streams,
+        clock=clock, is_over=asking.left,
     )  # fmt: skip
-    account = OffTickAccount(
-        asking.database, asking.vendors.prices, paying.name, asking.vendors.local, clock.real_now,
-        kind=STAGE, agents=settings, streams=paying.streams,
+    reply = model.ask(
+        prompt, replies.schema(prompt.shape), role=REVIEWER, deadline=deadline,
+        symbol=facts.symbol, timeframe=facts.timeframe, bar_time=context.bar_time,
+        round=_tries(lesson, paying, asking) + 1, nonce=context.nonce,
     )  # fmt: skip
-    purse = account.purse(
-        ReviewKey(facts.sid),
-        alone(settings),
-        asking.vendors.provider(alone(settings)).submit,
-        monotonic=clock.monotonic,
-        deadline=deadline,
-    )
-    if not purse.reserve(STAGE, [bound]):
-        return Reviewed(None, account.refusal())
-    call, words = Call(request, STAGE, clock.monotonic()), None
-    try:
-        call.completion = _completion(call, purse, asking, deadline)
-        words, call.status = _words(call.completion, request, lesson, clock), ANSWERED
-    except ModelUnavailable as error:
-        call.status, call.detail = error.reason, error.detail
-    call.ended = clock.monotonic()
-    return _stored(lesson, words, replace(call.recorded(call.ended), paid_usd=purse.paid()), asking)
+    if reply.call is None:
+        return Reviewed(None, reply.detail)
+    call, words = reply.call, None
+    if reply.document is not None:
+        try:
+            words = _words(reply.document, call.answer, lesson, clock)
+        except ModelUnavailable as error:
+            call = replace(call, status=error.reason, detail=error.detail)
+    return _stored(lesson, words, call, asking)
 
 
-def _completion(call: Call, purse: Purse, asking: ReviewRequest, deadline: float) -> Completion:
-    """Send a request and wait for its answer, no longer than anybody does.
-
-    Raises ModelUnavailable and only that, for a provider and its future may raise anything.
-    """
-    try:
-        call.future = future = purse.submit(call.request)
-        while (left := deadline - asking.clock.monotonic()) > 0:
-            if wait([future], min(LEAVE_SECONDS, left)).done or asking.left():
-                break
-        completion = future.result() if future.done() else None
-    except ModelUnavailable:
-        raise
-    except Exception as error:  # noqa: BLE001 - as said above
-        raise ModelUnavailable("error", type(error).__name__) from None
-    if completion is None:
-        future.cancel()
-        raise ModelUnavailable("timeout", "no answer in time", again=None)
-    if not isinstance(completion, Completion):
-        raise ModelUnavailable("error", f"{type(completion).__name__} is no completion")
-    return completion
+def _key(lesson: Lesson) -> OffTickKey:
+    return OffTickKey(STAGE, lesson.facts.sid)
 
 
-def _words(completion: Completion, request: Request, lesson: Lesson, clock: Clock) -> LessonText:
+def _words(
+    document: dict[str, Any], completion: Completion, lesson: Lesson, clock: Clock
+) -> LessonText:
     """Return what may stand of an answer; raises ModelUnavailable for garbage."""
-    parts = replies.review(door.answered(completion, request, request.symbol))
+    parts = replies.review(document)
     author = f"{completion.provider}:{completion.model}"[:100]
     words = checked(LessonText(*parts, author, clock.now()), lesson.facts)
     if not words.text:
@@ -310,16 +254,13 @@ def _stored(
     lesson: Lesson, words: LessonText | None, record: Call, asking: ReviewRequest
 ) -> Reviewed:
     """Store the call, and with it the words, if anybody still waits for them."""
-    database, key = asking.database, ReviewKey(lesson.facts.sid)
+    database, key = asking.database, _key(lesson)
     detail = f" ({record.detail})" if record.detail else ""
     why = f"{UNUSABLE.get(record.status, 'the answer could not be used')}{detail}"
     if record.status == BLOCKED:
         return Reviewed(None, why, record.status)
     with database.transaction(WRITE_WAIT):
-        # Another asker may have had an answer meanwhile: no call is written over it.
-        last = ledger_table.last_round(database, key.text)
-        record = replace(record, stored_round=max(record.round, last + 1))
-        database.write_calls(key, [record])
+        record = write_call(database, key, record)
         if words is None:
             return Reviewed(None, why, record.status)
         if asking.left():
@@ -334,12 +275,6 @@ def _stored(
         if not lesson_table.write_words(database, lesson.number, words):
             return Reviewed(None, f"{words.author} wrote of it meanwhile", record.status)
     return Reviewed(words, "", record.status)
-
-
-def alone(settings: AgentSettings) -> AgentSettings:
-    """Return settings with which nobody but the reviewer's model is opened, and who stands in."""
-    model = settings.model(REVIEWER.id, REVIEWER.tier)
-    return only_model(settings, route(model, settings.provider)[0], model)
 
 
 # --- the service of a desk ------------------------------------------------------------------------
@@ -469,7 +404,7 @@ def ask_now(
         asking = ReviewRequest(database, models, DeskTime(database, instance))
         if not refused(lesson, paying, asking):
             # A cold SDK takes a second to import, which is not the model's.
-            models.provider(alone(paying.agents))
+            models.provider(alone(paying.agents, REVIEWER))
             models.clients.ready(WARMING)
         return review_now(lesson, paying, asking)
     except TorraError as error:

@@ -15,36 +15,30 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from concurrent.futures import TimeoutError as NoAnswer
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from agent_config import MODELS, VENDORS, AgentSettings, full_name, route
-from agents.contracts import CallBound, Completion, ModelUnavailable, Prompt, Request, Role
-from agents.texts.door import answered
+from agents.contracts import Prompt, Role
+from agents.debate.deliberation import Call
 from instance_database import Database, TickKey, open_home
 from torra.clock import System, iso
 from torra.config import Instance, Profile, load_desk, load_profile
 from torra.desk.models.access import Models, open_models
+from torra.desk.models.off_tick import ANSWERED, WARMING, OffTickModel, OffTickReply
 from torra.desk.models.remedies import explained
 from torra.errors import ConfigError
 from torra.providers.vendors.addresses import key_sign
 from torra.store import audit as audit_chain
-from torra.tick.spending import OffTickAccount, Purse, only_model, streams_of
+from torra.tick.spending import only_model, streams_of
 
 CLOCK: Final = System()
 """Real time: a question to a vendor lasts as long on a fast desk."""
 
 DEADLINE: Final = 15.0
 """Seconds for which anybody waits, the loading of a vendor's SDK included."""
-
-WARMING: Final = 8.0
-"""Seconds of them that the loading may take."""
-
-GRACE: Final = 1.0
-"""Seconds after the deadline until a provider that says nothing is given up."""
 
 STAGE: Final = "test"
 """Stage of its row in the ledger."""
@@ -151,33 +145,19 @@ def ask(
     models = open_models(home, database, environment, remember=False)
     try:
         settings = only_model(profile.agents, vendor, model, fallback_models=())
-        provider = _provider(models, settings, vendor, environment)
+        asks = _opened(models, settings, vendor, environment, {
+            "profile": name, "agents": profile.agents, "streams": streams_of(instances, name),
+        })  # fmt: skip
         models.clients.ready(WARMING)
-        account = OffTickAccount(
-            models.database, models.prices, name, models.local, CLOCK.real_now,
-            kind=STAGE, agents=profile.agents, streams=streams_of(instances, name),
-        )  # fmt: skip
-        purse = account.purse(
-            TickKey("models", STAGE, CLOCK.real_now().replace(microsecond=0)),
-            settings,
-            provider.submit,
-            monotonic=CLOCK.monotonic,
-            deadline=end,
-        )
-        bound = CallBound(
-            ROLE.id,
-            model,
-            prompt_bytes=len(f"{SYSTEM}{USER}".encode()),
-            output_tokens=settings.caps(ROLE.id, ROLE.tier)[1],
-            requests=1,
-            tier=ROLE.tier,
-        )
-        if not purse.reserve(STAGE, [bound]):
+        begun = CLOCK.monotonic()
+        reply = asks.ask(PROMPT, SCHEMA, role=ROLE, deadline=end)
+        if reply.call is None:
             raise ConfigError(
-                f"the test of {vendor} was not sent: {account.refusal()}; test later, or raise "
+                f"the test of {vendor} was not sent: {reply.detail}; test later, or raise "
                 "agents.max_api_cost_per_hour"
             )
-        return _sent(purse, vendor, bound, name, environment, end)
+        seconds = round(CLOCK.monotonic() - begun, 3)
+        return _test_of(reply, reply.call, seconds, vendor, name, environment)
     finally:
         models.close()
 
@@ -207,11 +187,19 @@ def newest(database: Database) -> dict[str, dict[str, Any]]:
 # --- details --------------------------------------------------------------------------------------
 
 
-def _provider(
-    models: Models, settings: AgentSettings, vendor: str, environment: Mapping[str, str]
-) -> Any:
+def _opened(
+    models: Models,
+    settings: AgentSettings,
+    vendor: str,
+    environment: Mapping[str, str],
+    payer: Mapping[str, Any],
+) -> OffTickModel:
+    key = TickKey("models", STAGE, CLOCK.real_now().replace(microsecond=0))
     try:
-        return models.provider(settings)
+        return OffTickModel(
+            models=models, database=models.database, settings=settings, kind=STAGE, key=key,
+            clock=CLOCK, **payer,
+        )  # fmt: skip
     except ConfigError as error:
         if key_sign(vendor, environment).variable:
             raise
@@ -220,55 +208,40 @@ def _provider(
         ) from error
 
 
-def _sent(
-    purse: Purse,
+def _test_of(
+    reply: OffTickReply,
+    call: Call,
+    seconds: float,
     vendor: str,
-    bound: CallBound,
     profile: str,
     environment: Mapping[str, str],
-    end: float,
 ) -> ModelTest:
-    """Send the question and wait for its answer until `end` of the monotonic clock."""
-    begun, now = CLOCK.monotonic(), iso(CLOCK.real_now().replace(microsecond=0))
-    result: dict[str, Any] = {"ok": False}
-    try:
-        left = max(0.1, end - begun)
-        request = Request(
-            ROLE, 1, 1, "TEST", STAGE, now, bound.model, PROMPT, SCHEMA,
-            features={}, reports=(), scores={},
-            max_output_tokens=bound.output_tokens, limit_s=left,
-        )  # fmt: skip
-        completion = purse.submit(request).result(timeout=left + GRACE)
-        result |= {
-            "input_tokens": completion.input_tokens,
-            "output_tokens": completion.output_tokens,
-            "answer": completion.text.strip()[:LONGEST_ANSWER],
-        }
-        result |= {"ok": True, "answer": _answer(completion, request)[:LONGEST_ANSWER]}
-    except (ModelUnavailable, NoAnswer) as error:
-        reason, detail = "timeout", ""
-        if isinstance(error, ModelUnavailable):
-            reason, detail = error.reason, error.detail
-        sign = key_sign(vendor, environment)
-        result["error"], result["remedy"] = explained(reason, detail, sign, DEADLINE)
+    """Return what became of a question that was sent."""
+    answer, reason, detail = call.reply.strip(), reply.status, reply.detail
+    error = remedy = ""
+    if reply.document is not None:
+        words = reply.document.get("answer")
+        if isinstance(words, str):
+            answer = words
+        else:
+            reason, detail = "garbage", "not JSON of this schema"
+    if reason != ANSWERED:
+        error, remedy = explained(reason, detail, key_sign(vendor, environment), DEADLINE)
     return ModelTest(
         vendor=vendor,
-        model=bound.model,
+        model=call.request.model,
         profile=profile,
         at=iso(CLOCK.real_now().replace(microsecond=0)),
-        seconds=round(CLOCK.monotonic() - begun, 3),
-        usd=round(purse.paid(), 9),
-        booked=purse.booked,
-        **result,
+        ok=not error,
+        seconds=seconds,
+        answer=answer[:LONGEST_ANSWER],
+        error=error,
+        remedy=remedy,
+        input_tokens=call.input_tokens,
+        output_tokens=call.output_tokens,
+        usd=round(reply.usd, 9),
+        booked=call.paid_usd is not None,
     )
-
-
-def _answer(completion: Completion, request: Request) -> str:
-    """Return the answer of a reply, read as a tick reads it; raises ModelUnavailable."""
-    answer = answered(completion, request, None).get("answer")
-    if not isinstance(answer, str):
-        raise ModelUnavailable("garbage", "not JSON of this schema")
-    return answer
 
 
 def profiles_of(home: Path) -> dict[str, Profile]:

@@ -58,8 +58,8 @@ class VendorRow:
 
     `sdk` is the module and `package` the distribution of its SDK, `price_list` its name in
     genai-prices. `refusals` are a status (0: any), words in the body in small letters, how it is
-    taken, and what it means: of a vendor of models, that it cannot be asked for an hour. `causes`
-    are the fields of a refusal that name its cause, and `usage` those whose sum is a number of
+    taken, and what it means: of a vendor of models, by which code it is not asked for an hour.
+    `causes` are the fields of a refusal that name its cause, `usage` those whose sum is a number of
     tokens (prices.Usage), as paths split at blanks. `stops` has its words for why a reply ended,
     split at blanks, by ours (agents.contracts.Completion); what a person can do about each stands
     in torra.desk.models.remedies.

@@ -32,9 +32,9 @@ RETRY_S: Final = 0.5
 """How long a vendor that is busy or broken is left alone when it names no time itself."""
 
 REFUSALS: Final = {
-    401: "the key was refused",
-    402: "the account has no credit",
-    403: "the key may not do this",
+    401: ("AUTH_REFUSED", "the key was refused"),
+    402: ("NO_CREDIT", "the account has no credit"),
+    403: ("AUTH_REFUSED", "the key may not do this"),
 }
 """Answers after which any vendor is not asked for an hour (table.VendorRow.refusals has more)."""
 
@@ -68,7 +68,9 @@ class VendorReply:
 class VendorFault(ModelUnavailable):
     """A vendor gave no answer.
 
-    `down`: turn to another one for this tick. `blocks`: it is not to be asked for an hour.
+    `down`: turn to another one for this tick. `blocks`: it is not to be asked for an hour. `code`
+    says what a refusal is, by its status and the fields of its body: AUTH_REFUSED, NO_CREDIT,
+    QUOTA, BUSY, "" for any other fault.
     """
 
     def __init__(
@@ -80,9 +82,10 @@ class VendorFault(ModelUnavailable):
         billed: bool = False,
         down: bool = False,
         blocks: bool = False,
+        code: str = "",
     ) -> None:
         super().__init__(reason, detail, again=again, billed=billed)
-        self.down, self.blocks = down, blocks
+        self.down, self.blocks, self.code = down, blocks, code
 
 
 @dataclass(slots=True)
@@ -219,30 +222,33 @@ def _refusal(trace: RequestTrace) -> VendorFault:
     status, body = trace.status, parsed(trace.body) or {}
     broken = status == CUT_SHORT or (status >= 500 and status not in NOT_BEGUN)
     # Before busy: an account that is used up answers 429 too, and waiting does not help.
-    if meaning := REFUSALS.get(status) or _cause(trace.address.vendor, status, body):
-        detail = f"{status}: {meaning}"
-        return VendorFault("error", detail, billed=broken, down=True, blocks=True)
+    if refusal := REFUSALS.get(status) or _cause(trace.address.vendor, status, body):
+        code, meaning = refusal
+        return VendorFault(
+            "error", f"{status}: {meaning}", billed=broken, down=True, blocks=True, code=code
+        )
     busy = broken or status in NOT_BEGUN
     again = retry_after(trace.headers, body) if busy else None
     return VendorFault(
-        "error", str(status), again=again, billed=broken, down=busy or status == GONE
-    )
+        "error", str(status), again=again, billed=broken, down=busy or status == GONE,
+        code="BUSY" if busy else "",
+    )  # fmt: skip
 
 
-def _cause(vendor: str, status: int, body: Mapping[str, Any]) -> str:
-    """Return what a refusal means by the words of its cause, "" where the table has none of them.
+def _cause(vendor: str, status: int, body: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return code and meaning of a refusal by the words of its cause; None where none is known.
 
     No other field counts: a server may quote the prompt, in which strangers' headlines stand.
     """
     row = vendors()[vendor]
     causes = (value for path in row.causes.split() for value in values(body, path))
     codes = "\n".join(map(text, causes)).lower()
-    meanings = (
-        meaning
-        for code, words, _, meaning in row.refusals
-        if code in {0, status} and words in codes
+    refusals = (
+        (code, meaning)
+        for when, words, code, meaning in row.refusals
+        if when in {0, status} and words in codes
     )
-    return next(meanings, "")
+    return next(refusals, None)
 
 
 def retry_after(headers: Mapping[str, str], body: Mapping[str, Any]) -> float:
