@@ -43,6 +43,7 @@ from torra.config_sections import (
     LONGEST_NEWS_HOURS,
     NOTICE_LEVELS,
     Channel,
+    ChatSettings,
     EventSettings,
     Markov,
     NewsSettings,
@@ -67,6 +68,7 @@ __all__ = [
     "ROOT",
     "SYMBOLS",
     "Channel",
+    "ChatSettings",
     "DeskSettings",
     "EventSettings",
     "Instance",
@@ -429,6 +431,7 @@ class DeskSettings(Section):
     )
     notices: NoticeSettings = NoticeSettings()
     radar: RadarSettings = RadarSettings()
+    chat: ChatSettings = ChatSettings()
 
     @field_validator("radar")
     @classmethod

@@ -19,7 +19,7 @@ for a request to act is not answered.
 """
 
 
-class Citation(Value):
+class CitedFact(Value):
     """One fact that a sentence of the answer was made of; `where` is the store it was read from."""
 
     id: str
@@ -50,7 +50,7 @@ class RetrievalPlan(Value):
     portfolio_hits: tuple[str, ...] = ()
 
 
-class Answer(Value):
+class ChatAnswer(Value):
     """The answer to one question.
 
     `answer` is the text of `sentences`, at most 8, in their order. `unknown` names what could not
@@ -67,7 +67,7 @@ class Answer(Value):
     timeframe: str = ""
     answer: str
     sentences: tuple[Sentence, ...] = ()
-    citations: tuple[Citation, ...] = ()
+    citations: tuple[CitedFact, ...] = ()
     analysis_mode: Mode = "rules"
     portfolio_impact: str = ""
     evidence_quality: Quality = "none"

@@ -3,8 +3,8 @@
 Pure, by four tables: lexicon.csv (names of markets), cues.csv (words of each intent with their
 weight: the intent with the greatest sum counts, the first of equals), requests.csv (words that ask
 to trade, to change or to reveal, in six languages; at the `start` of a clause, or `any`where) and
-words.csv (timeframes, spans of time, languages). A follow-up takes what it does not name from the question before it: symbols, timeframe
-and intent, never prose.
+words.csv (timeframes, spans of time, languages). A follow-up takes what it does not name from the
+question before it: symbols, timeframe and intent, never prose.
 """
 
 from __future__ import annotations
@@ -116,23 +116,24 @@ CLEAR: Final = 3.0
 """Sum of weights from which a follow-up has an intent of its own."""
 
 
-class Reading(Value):
-    """What a question asks for.
+class Question(Value):
+    """What a question asks for; `compared` are the timeframes of one that names several.
 
-    `kind` is trade, change or reveal where `intent` is refused, else "". `certain` is the sum of
-    the cues' weights: 0 where no word of the question was a cue.
+    `kind` is trade, close, halt, change or reveal where `intent` is refused, else "". `certain` is
+    the sum of the cues' weights: 0 where no word of the question was a cue.
     """
 
-    text: str
-    intent: str
+    text: str = ""
+    intent: str = GENERAL
     symbols: tuple[str, ...] = ()
     timeframe: str = ""
+    compared: tuple[str, ...] = ()
     span: str = ""
     kind: str = ""
     certain: float = 0.0
 
 
-def read(question: str, own: Iterable[str] = (), before: Reading | None = None) -> Reading:
+def read(question: str, own: Iterable[str] = (), before: Question | None = None) -> Question:
     """Read a question; `own` are symbols of the desk, `before` is what it may follow.
 
     Raises ConfigError for one that is empty or longer than LONGEST.
@@ -147,11 +148,12 @@ def read(question: str, own: Iterable[str] = (), before: Reading | None = None) 
     kind = request_of(text, languages_of(text, bool(certain)))
     if before and before.intent == "howto" and OPENS.match(text) and text.endswith("?"):
         kind = ""  # how that is done
-    reading = Reading(
+    reading = Question(
         text=text,
         intent=REFUSED if kind else intent,
         symbols=symbols,
         timeframe=named[0] if len(named) == 1 else "",
+        compared=tuple(named) if len(named) > 1 else (),
         span=spans[0] if spans else "",
         kind=kind,
         certain=certain,
@@ -159,7 +161,7 @@ def read(question: str, own: Iterable[str] = (), before: Reading | None = None) 
     return _follow(reading, before) if before and not kind else reading
 
 
-def _follow(reading: Reading, before: Reading) -> Reading:
+def _follow(reading: Question, before: Question) -> Question:
     """Return a reading with what it takes from the one before."""
     words = len(reading.text.split())
     points = POINTS.search(reading.text)
@@ -240,7 +242,7 @@ def languages_of(text: str, understood: bool) -> Collection[str]:
 
 
 def request_of(text: str, languages: Collection[str]) -> str:
-    """Return what kind of act a text asks for: trade, change, reveal, or "" for a question."""
+    """Return what kind of act a text asks for (Question.kind), "" for a question."""
     clauses: list[str] = []
     for sentence in TEXT.split(text):
         parts = CLAUSE.split(sentence)
@@ -249,5 +251,6 @@ def request_of(text: str, languages: Collection[str]) -> str:
     for language, kind, start, cue in REQUESTS:
         hit = any(map(cue.match, clauses)) if start else cue.search(text)
         if hit and language in ("en", *languages):
-            return kind
+            finer = [name for name, one in WORDS["request"].items() if one.search(text)]
+            return kind if kind == "reveal" or not finer else finer[0]
     return ""
