@@ -1,15 +1,16 @@
 """Answers a question about the desk: reading, plan, tools, and sentences of code with citations.
 
 What is said are sentences of facts that tools gave; order.csv says which facts answer an intent,
-the most telling first. What cannot be answered is said by a code. Nothing here acts: a request to
-act gets the address of the page or the command that does it. Written are the question with its
-answer and the audit of the tools.
+the most telling first. A model may choose among them (torra.ask.model_choice), and writes none.
+What cannot be answered is said by a code. Nothing here acts: a request to act gets the address of
+the page or the command that does it. Written are the question with its answer, without what may be
+a secret, the audit of the tools, and what a model cost.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
@@ -18,7 +19,8 @@ from typing import Final, NamedTuple
 from agents.features import rows_of
 from instance_database import Database
 from torra.ask import reading as texts
-from torra.ask.answer import ChatAnswer, CitedFact, PlanStep, Quality, RetrievalPlan
+from torra.ask.answer import ChatAnswer, CitedFact, Mode, PlanStep, Quality, RetrievalPlan
+from torra.ask.model_choice import ModelChoice, choose
 from torra.ask.planning import Retrieval, about_others, retrieve
 from torra.ask.reading import REFUSED, Question
 from torra.clock import System, duration, iso, parse, token
@@ -89,7 +91,7 @@ class Material(NamedTuple):
     """What an answer is made from: the sentences to choose from, with their facts by id."""
 
     candidates: Sequence[Sentence] = ()
-    causes: Collection[Cause] = ()
+    causes: Sequence[Cause] = ()
     facts: Mapping[str, Fact] = {}
     evidence: Retrieval = Retrieval()
     unknown: Sequence[str] = ()
@@ -113,7 +115,6 @@ def ask(
     `may_spend` no model is asked. Raises ConfigError for a question that cannot be read, and where
     Ask is off; StoreUnavailable.
     """
-    del may_spend  # code alone chooses
     began, reader = MONOTONIC(), desk()
     chat = reader.settings.chat
     if not chat.enabled:
@@ -125,16 +126,50 @@ def ask(
     read, at = _about(reader, read, about)
     draft = _draft(reader, database, read, known, at)
     answer = _answer(read, draft, _choice(read, draft), reader, portfolio, session)
-    answer = answer.model_copy(update={"elapsed_ms": round((MONOTONIC() - began) * 1000, 3)})
+    model = ModelChoice()
+    if may_spend and chat.model and answer.analysis_mode == "rules":
+        model = _by_model(reader, database, read, draft, answer, person)
+    if model.choice:
+        draft = draft._replace(unknown=[*dict.fromkeys((*draft.unknown, *model.unknown))])
+        answer = _answer(read, draft, model.choice, reader, portfolio, session)
+    answer = answer.model_copy(
+        update={
+            "analysis_mode": _mode(answer, model),
+            "comment": model.comment,
+            "fallback_trigger": model.trigger,
+            "cost_usd": round(model.usd, 9),
+            "elapsed_ms": round((MONOTONIC() - began) * 1000, 3),
+        }
+    )
     row = {
         "person": person,
         "session": session,
         "reading": read.model_dump_json(exclude={"text"}),
         "document": answer.model_dump_json(),
-        "asked_model": 0,
+        "asked_model": int(model.asked),
     }
     chat_table.add_question(database, row, chat.keep_days)
     return answer
+
+
+def _by_model(
+    reader: DeskReader,
+    database: Database,
+    read: Question,
+    draft: Material,
+    answer: ChatAnswer,
+    person: str,
+) -> ModelChoice:
+    """Return a model's choice where there is enough to choose from."""
+    if answer.evidence_quality in ("none", "low"):
+        return ModelChoice(trigger="LITTLE")
+    return choose(reader, database, read, draft.candidates, draft.causes, person)
+
+
+def _mode(answer: ChatAnswer, model: ModelChoice) -> Mode:
+    if model.choice:
+        return "ai"
+    return "guarded" if model.trigger == "GARBAGE" else answer.analysis_mode
 
 
 def _known(reader: DeskReader) -> dict[str, Instance]:

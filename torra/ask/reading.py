@@ -116,6 +116,22 @@ CLEAR: Final = 3.0
 """Sum of weights from which a follow-up has an intent of its own."""
 
 
+SECRETS: Final = re.compile(
+    r"(?<![\w-])(?:"
+    r"(?:sk|pk|rk|ghp|gho|xox[abp]|akia|aiza|eyj|bot)[-_a-z0-9]{8,}"
+    r"|[\w.+-]+@[\w-]+\.\w+"  # a mail address
+    r"|\d{6,}"  # an account, or a code
+    r"|(?=[\w/+=-]*\d)(?=[\w/+=-]*[a-z])[\w/+=-]{16,}"
+    r"|(?<=password )\S+|(?<=passwort )\S+|(?<=token )\S{6,}|(?<=key )\S{6,}|(?<=secret )\S+"
+    r"|(?<=password: )\S+|(?<=token: )\S+|(?<=key: )\S+|(?<=password is )\S+|(?<=key is )\S+"
+    r"|(?<=token is )\S+|(?<=secret is )\S+)",
+    re.IGNORECASE,
+)
+"""What may be a secret, an address or an account number."""
+
+MASK: Final = "(masked)"
+
+
 class Question(Value):
     """What a question asks for; `compared` are the timeframes of one that names several.
 
@@ -134,13 +150,13 @@ class Question(Value):
 
 
 def read(question: str, own: Iterable[str] = (), before: Question | None = None) -> Question:
-    """Read a question; `own` are symbols of the desk, `before` is what it may follow.
+    """Read a question, without what may be a secret.
 
-    Raises ConfigError for one that is empty or longer than LONGEST.
+    `own` are symbols of the desk, `before` is what it may follow. Raises ConfigError for one that is empty or longer than LONGEST.
     """
     if not 0 < len(question.strip()) <= LONGEST:
         raise ConfigError(f"a question has 1 to {LONGEST} characters")
-    text = clean(question, 4 * LONGEST)
+    text = masked(clean(question, 4 * LONGEST))
     symbols, rest = symbols_of(text, own)
     named = [name for name, cue in WORDS["timeframe"].items() if cue.search(rest)]
     spans = [name for name, cue in WORDS["span"].items() if cue.search(text)]
@@ -178,6 +194,11 @@ def _follow(reading: Question, before: Question) -> Question:
     if not reading.timeframe and (more or opens):
         more["timeframe"] = before.timeframe
     return reading.model_copy(update=more)
+
+
+def masked(text: str) -> str:
+    """Return a text without what may be a secret in it."""
+    return SECRETS.sub(MASK, text)
 
 
 def canonical(name: str) -> str:

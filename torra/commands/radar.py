@@ -55,8 +55,9 @@ def _lines(found: RadarRun) -> Iterator[str]:
 @click.argument("question")
 @click.option("--session", default="", help="Go on with this session: a follow-up may name less.")
 @click.option("--about", default="", metavar="STREAM@BAR", help="Ask about this tick.")
+@click.option("--model", is_flag=True, help="Let the profile's model choose; the hour pays.")
 @answering
-def ask(home: Path, /, question: str, session: str, about: str) -> CommandAnswer:
+def ask(home: Path, /, question: str, session: str, about: str, model: bool) -> CommandAnswer:
     """ChatAnswer a question about the desk from what it stored; nothing is done."""
     from torra.ask.answering import ask as answer_to  # noqa: PLC0415
     from torra.tools.desk_reader import reading  # noqa: PLC0415
@@ -64,8 +65,9 @@ def ask(home: Path, /, question: str, session: str, about: str) -> CommandAnswer
 
     with reading(home) as (desk, database):
         answer = answer_to(
-            desk, database, question, session=session, person=COMMAND_LINE.actor, about=about
-        )
+            desk, database, question, session=session, person=COMMAND_LINE.actor, about=about,
+            may_spend=model,
+        )  # fmt: skip
     return CommandAnswer(answer.model_dump(mode="json"), _answer_lines(answer))
 
 
@@ -74,6 +76,8 @@ def _answer_lines(answer: ChatAnswer) -> Iterator[str]:
 
     for sentence in answer.sentences:
         yield sentence.text
+    if answer.comment:
+        yield f"Unchecked comment of the model: {answer.comment}"
     if answer.address:
         yield f"See {answer.address}"
     if answer.portfolio_impact:
