@@ -43,6 +43,7 @@ from torra.config_sections import (
     LONGEST_NEWS_HOURS,
     NOTICE_LEVELS,
     Channel,
+    ChatSettings,
     CommitteeSettings,
     EventSettings,
     Markov,
@@ -68,6 +69,7 @@ __all__ = [
     "ROOT",
     "SYMBOLS",
     "Channel",
+    "ChatSettings",
     "CommitteeSettings",
     "DeskSettings",
     "EventSettings",
@@ -431,6 +433,7 @@ class DeskSettings(Section):
     )
     notices: NoticeSettings = NoticeSettings()
     radar: RadarSettings = RadarSettings()
+    chat: ChatSettings = ChatSettings()
     committee: CommitteeSettings = CommitteeSettings()
 
     @field_validator("radar")

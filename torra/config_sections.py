@@ -249,6 +249,19 @@ class CommitteeSettings(Section):
     rounds: int = Field(2, ge=1, le=2, description="rounds of a debate; each asks every seat once")
 
 
+class ChatSettings(Section):
+    """Ask: questions about the desk (docs/ask.md)."""
+
+    enabled: bool = Field(True, description="false: no question is answered")
+    model: bool = Field(
+        True, description="false: code alone chooses the sentences of an answer, for everybody"
+    )
+    comment: bool = Field(
+        False, description="true: show a model's comment of 25 words at most beside its choice"
+    )
+    keep_days: int = Field(30, ge=1, le=365, description="days that questions are kept")
+
+
 NOTICE_LEVELS: Final = ("note", "trade", "decision", "alarm")
 """Levels of a notice, the least first."""
 

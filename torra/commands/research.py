@@ -1,4 +1,4 @@
-"""What deserves a look, and what is thought of it: `torra radar` and `torra committee`."""
+"""What one asks of a desk: `torra radar`, `torra ask` and `torra committee`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ from torra.committee.votes import RiskProfile
 from torra.errors import ConfigError
 
 if TYPE_CHECKING:
+    from torra.ask.answer import ChatAnswer
     from torra.committee.card import CardSeat, DecisionCard
     from torra.radar.result import RadarRow, RadarRun
+
+
+ARGS = "symbol", "timeframe", "words"
+"""Arguments of a tool that a line of a plan shows."""
 
 
 @click.command()
@@ -63,6 +68,46 @@ def _radar_lines(found: RadarRun) -> Iterator[str]:
     yield f"\n{found.coverage.quiet} of {found.coverage.streams} streams are quiet{quiet}."
     for failure in found.coverage.failed:
         yield f"  {failure.stream}  {words_of(failure.code).word}: {failure.message}"
+
+
+@click.command()
+@click.argument("question")
+@click.option("--session", default="", help="Go on with this session: a follow-up may name less.")
+@click.option("--about", default="", metavar="STREAM@BAR", help="Ask about this tick.")
+@click.option("--model", is_flag=True, help="Let the profile's model choose; the hour pays.")
+@answering
+def ask(home: Path, /, question: str, session: str, about: str, model: bool) -> CommandAnswer:
+    """Answer a question about the desk from what it stored; nothing is done."""
+    from torra.ask.answering import ask as answer_to  # noqa: PLC0415
+    from torra.tools.desk_reader import reading  # noqa: PLC0415
+    from torra.trading.commanding import COMMAND_LINE  # noqa: PLC0415
+
+    with reading(home) as (desk, database):
+        answer = answer_to(
+            desk, database, question, session=session, person=COMMAND_LINE.actor, about=about,
+            may_spend=model,
+        )  # fmt: skip
+    return CommandAnswer(answer.model_dump(mode="json"), _answer_lines(answer))
+
+
+def _answer_lines(answer: ChatAnswer) -> Iterator[str]:
+    from torra.words.ask import ASK_CODES  # noqa: PLC0415
+
+    for sentence in answer.sentences:
+        yield sentence.text
+    if answer.comment:
+        yield f"Unchecked comment of the model: {answer.comment}"
+    if answer.address:
+        yield f"See {answer.address}"
+    if answer.portfolio_impact:
+        yield f"\nHeld: {answer.portfolio_impact}"
+    words = ASK_CODES["quality"][answer.evidence_quality], ASK_CODES["mode"][answer.analysis_mode]
+    yield f"\n{words[0].word}; {words[1].word}; session {answer.session}"
+    for step in answer.retrieval_plan.steps:
+        args = " ".join(str(step.args[name]) for name in ARGS if name in step.args)
+        yield f"  {step.tool} {args}: {step.code or f'{step.facts} facts'}"
+    for cite in answer.citations:
+        yield f"  [{cite.id}] of {cite.as_of}, {cite.where}"
 
 
 @click.command()

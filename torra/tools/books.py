@@ -28,7 +28,7 @@ RADAR: Final = "radar"
 
 
 def _money(reader: DeskReader) -> Money:
-    book = MoneyBook(reader.database, reader.settings.paper_currency)
+    book = reader.book or MoneyBook(reader.database, reader.settings.paper_currency)
     return book.money(reader.setups, reader.as_of, tags=False)
 
 

@@ -140,7 +140,7 @@ class Executor:
     def _early_result(self, reader: DeskReader, one: Invocation) -> ToolResult | None:
         """Return the first refusal of a call, or its result from the cache; it counts anyway."""
         call = one.call
-        full = self._beyond(
+        full = self.beyond(
             TURN_LIMIT=(call.agent, call.turn), AGENT_LIMIT=(call.agent,), RUN_LIMIT=(),
             MINUTE_LIMIT=(one.began // 60,),
         )  # fmt: skip
@@ -155,7 +155,7 @@ class Executor:
             return refusal("BAD_ARGUMENT", f"arguments: {', '.join(one.spec.args.model_fields)}")
         except ConfigError as error:
             return refusal("UNKNOWN_SYMBOL", str(error))
-        if self._beyond(LOOP_LIMIT=(call.agent, call.tool, one.args)):
+        if self.beyond(LOOP_LIMIT=(call.agent, call.tool, one.args)):
             self._loops.add(call.agent)
         if code := full or ("LOOP_LIMIT" if call.agent in self._loops else ""):
             return refusal(code)
@@ -163,7 +163,7 @@ class Executor:
         one.key = (call.tool, one.args, iso(reader.as_of), hash_of(to_json(bars)))
         return self._cache.get(one.key)
 
-    def _beyond(self, **places: tuple[object, ...]) -> str:
+    def beyond(self, **places: tuple[object, ...]) -> str:
         """Count a call at some places, each by its limit; return the first limit it is beyond."""
         places = {code: place for code, place in places.items() if code in self.limits}
         with self._lock:

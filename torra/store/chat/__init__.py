@@ -1,0 +1,1 @@
+"""Tables of what people ask the desk."""
