@@ -23,7 +23,7 @@ from tests.worlds.hands import torra
 from tests.worlds.jobs import done_here
 from tests.worlds.told import Pager, ToldDesk
 from torra.clock import iso
-from torra.commands import radar as radar_command
+from torra.commands import research as radar_command
 from torra.config import DeskSettings, NoticeSettings, load_desk
 from torra.dashboard.answers import adapters
 from torra.errors import ConfigError
@@ -166,7 +166,7 @@ def test_quiet_streams_are_named_on_the_page_and_by_the_command(pages: Pages) ->
     store(pages, calm)
     page = re.sub(r"<[^>]+>", "", pages.text("/radar"))
     assert "Quiet, the nearest to a threshold first: BTCUSD H1, BTCUSD M15." in page
-    lines = [*radar_command._lines(calm)]
+    lines = [*radar_command._radar_lines(calm)]
     assert lines[-1] == "\n2 of 2 streams are quiet: BTCUSD H1, BTCUSD M15."
     assert lines[0].endswith(f" As of {calm.as_of}.")
 

@@ -117,7 +117,7 @@ def test_a_desk_that_cannot_be_read_is_a_refusal_for_a_client(world: World) -> N
     def broken() -> DeskReader:
         raise StoreBroken("/home/someone/torra.db")
 
-    server = DeskServer(broken, world.audit)
+    server = DeskServer(broken, world.audit, lambda *_: {})
     assert "UNREADABLE" in server.radar() and "someone" not in server.radar()
 
 

@@ -152,7 +152,8 @@ class Question(Value):
 def read(question: str, own: Iterable[str] = (), before: Question | None = None) -> Question:
     """Read a question, without what may be a secret.
 
-    `own` are symbols of the desk, `before` is what it may follow. Raises ConfigError for one that is empty or longer than LONGEST.
+    `own` are symbols of the desk, `before` is what it may follow. Raises ConfigError for one that
+    is empty or longer than LONGEST.
     """
     if not 0 < len(question.strip()) <= LONGEST:
         raise ConfigError(f"a question has 1 to {LONGEST} characters")
