@@ -39,7 +39,7 @@ def committee() -> ResponseReturnValue:
     return desk_page(
         "committee.html",
         here=True,
-        cards=[_card(row["document"]) for row in card_table.cards(backing().database)],
+        cards=_cards(),
         symbols=[one.id for one in settings.instances],
         profiles=PROFILES,
         usual=settings.committee.risk_profile,
@@ -58,8 +58,7 @@ def card(card_id: str) -> ResponseReturnValue:
 
 def api_cards() -> ResponseReturnValue:
     """Answer the newest cards, newest first."""
-    rows = card_table.cards(backing().database)
-    return jsonify(cards=[_card(row["document"]).model_dump(mode="json") for row in rows])
+    return jsonify(cards=[one.model_dump(mode="json") for one in _cards()])
 
 
 def api_card(card_id: str) -> ResponseReturnValue:
@@ -79,13 +78,22 @@ def ask_committee() -> ResponseReturnValue:
     return command("job", COMMITTEE.name, run, back=url_for(".committee"))
 
 
+def _cards() -> list[DecisionCard]:
+    rows = card_table.cards(backing().database)
+    return [one for row in rows if (one := _card(row["document"])) is not None]
+
+
 def _one(card_id: str) -> DecisionCard:
     row = card_table.card(backing().database, card_id[:CARD_ID]) or abort(404)
-    return _card(row["document"])
+    return _card(row["document"]) or abort(404)
 
 
-def _card(document: str) -> DecisionCard:
-    return DecisionCard.model_validate_json(document)
+def _card(document: str) -> DecisionCard | None:
+    """Return a stored card; None for one that was altered, or made by another version."""
+    try:
+        return DecisionCard.model_validate_json(document)
+    except ValueError:
+        return None
 
 
 BODY: Final[Fields] = {
