@@ -88,12 +88,12 @@ RADAR: Final[Table] = {
         "radar-requests": fault(
             "the requests of a run are not counted",
             At("torra.radar.agents:REQUESTS", sets("REQUESTS", "99")),
-            "test_ten_thousand_scripts_stay_within_every_limit",
+            "test_turns_requests_and_calls_are_counted_before_they_are_made",
         ),
         "radar-calls": fault(
             "an agent has no limit of its own for its calls",
             At("torra.radar.agents", replace("agent.calls", "99")),
-            "test_ten_thousand_scripts_stay_within_every_limit",
+            "test_turns_requests_and_calls_are_counted_before_they_are_made",
         ),
         "radar-repair": fault(
             "a reply that cannot be read is asked for again and again",

@@ -188,6 +188,24 @@ def test_ten_thousand_scripts_stay_within_every_limit(desk: Any, scaled: Scale) 
     assert seen >= {"", "GARBAGE", "LOOP_LIMIT"}
 
 
+def test_turns_requests_and_calls_are_counted_before_they_are_made(desk: Any) -> None:
+    """An agent that is never done has 4 turns; with a repair, insight has one turn less."""
+    garbage = iter([None])
+
+    def answers(agent: str, number: int) -> Any:
+        row_of = lambda at: f"SYM{at % 8}|{('H1', 'M15')[at // 8]}"  # noqa: E731
+        many = [{"tool": "score_symbol", "row": row_of(8 * (number % 2) + at)} for at in range(8)]
+        return next(garbage, turn(calls=many if number < TURNS else [], done=False))
+
+    script = Script(answers)
+    run = loop(desk, script, "radar-counted").go()
+    assert [script.asked.count(one.agent) for one in ROLES] == [TURNS + 1, TURNS, TURNS - 1]
+    rows = tool_calls(desk[0], "radar-counted")
+    ran = [one["agent"] for one in rows if one["status"] != "refused"]
+    assert (ran.count("data"), ran.count("signal"), ran.count("insight")) == (16, 6, 0)
+    assert run.tool_calls == len(rows) == 64 and run.mode == "ai"
+
+
 def test_an_agent_that_never_ends_is_stopped_after_its_turns(desk: Any) -> None:
     def answers(agent: str, number: int) -> Any:
         return turn(calls=[{"tool": CALLS[number - 1], "row": "SYM0|H1"}], done=False)

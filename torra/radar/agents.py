@@ -126,7 +126,7 @@ class AgentLoop:
         return applied(self.run, wanted)
 
     def _agent(self, agent: RadarRole) -> None:
-        limits = {**LOOP, "AGENT_LIMIT": agent.calls, "RUN_LIMIT": agent.calls}
+        limits = {**LOOP, "AGENT_LIMIT": agent.calls}
         executor = Executor(self.name, self.database, limits, agent.tools)
         said: list[str] = []
         for turn in range(1, TURNS + 1):
