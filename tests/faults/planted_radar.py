@@ -109,7 +109,10 @@ RADAR: Final[Table] = {
         ),
         "radar-unstored": fault(
             "the run is not marked while agents are asked",
-            At("torra.radar.agents", replace("found.model_copy(update=unfinished)", "found")),
+            At(
+                "torra.radar.agents",
+                replace("rules.model_copy(update=fallback('UNFINISHED'))", "rules"),
+            ),
             "test_a_vendor_that_hangs_or_drips_costs_no_more_than_the_deadline",
         ),
     },

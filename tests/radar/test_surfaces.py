@@ -170,7 +170,7 @@ def test_page_and_command_say_what_agents_did(
 def test_the_page_says_why_agents_came_to_nothing(pages: Pages) -> None:
     rules = made_up.run_of(made_up.row("BTCUSD|M15", "watch", ("NEAR_THRESHOLD",)))
     for trigger in [one for one in CODES["trigger"] if one != "CORE_FAILED"]:
-        told = rules.model_copy(update=fallback(trigger, CODES["trigger"][trigger].meaning))
+        told = rules.model_copy(update=fallback(trigger))
         made_up.stored(pages.database, told)
         said = mode_sentence(told.model_dump())
         assert said.endswith("This scan is by the rules alone.")
