@@ -96,6 +96,7 @@ Kind = Literal[
     "scorer",
     "reviewer",
     "trader",
+    "seat",
 ]
 Bias = Literal["UP", "DOWN", "NEUTRAL"]
 RegimeName = Literal["trend_up", "trend_down", "range", "volatile", "quiet"]

@@ -43,6 +43,7 @@ from torra.config import (
     ROOT,
     SYMBOLS,
     Channel,
+    ChatSettings,
     DeskSettings,
     Instance,
     NoticeSettings,
@@ -63,6 +64,7 @@ from torra.providers.prices import PriceList
 from torra.providers.vendors.table import AS_OF, Capability, vendors
 from torra.tools.contract import CODES
 from torra.tools.registry import TOOLS
+from torra.words.ask import ASK_CODES
 from torra.words.deny_reasons import deny_table, guard_table
 
 HEAD = """# Profiles
@@ -221,6 +223,7 @@ def render_profile_docs() -> str:
         *_rows(Channel, "channels.NAME."),
         *_rows(NoticeSettings, "notices."),
         *_rows(RadarSettings, "radar."),
+        *_rows(ChatSettings, "chat."),
     ]
     parts += [COLUMNS + "".join(desk)]
     return "\n".join([*parts, TAIL])
@@ -361,6 +364,17 @@ def tool_tables(page: str) -> str:
     return _between(page, CODES_TABLE, f"| code | status | meaning |\n|---|---|---|\n{codes}")
 
 
+def ask_tables(page: str) -> str:
+    """Return docs/ask.md with the table of its codes written anew."""
+    rows = "".join(
+        f"| {table} | `{code}` | {words.word} | {words.meaning} |\n"
+        for table, codes in ASK_CODES.items()
+        for code, words in codes.items()
+        if table != "address"
+    )
+    return _between(page, CODES_TABLE, f"| | code | word | meaning |\n|---|---|---|---|\n{rows}")
+
+
 def _between(page: str, marks: tuple[str, str], text: str) -> str:
     begin, end = marks
     head, _, rest = page.partition(begin)
@@ -430,7 +444,12 @@ def write() -> None:
     (ROOT / "docs" / "profiles.md").write_text(render_profile_docs(), encoding="utf-8")
     (ROOT / "profiles" / "default.json").write_text(render_default_profile(), encoding="utf-8")
     (ROOT / "docs" / "deny_reasons.md").write_text(deny_table(), encoding="utf-8")
-    for name, tables in (("outside", outside_tables), ("news", news_tables), ("mcp", tool_tables)):
+    for name, tables in (
+        ("outside", outside_tables),
+        ("news", news_tables),
+        ("mcp", tool_tables),
+        ("ask", ask_tables),
+    ):
         page = ROOT / "docs" / f"{name}.md"
         page.write_text(tables(page.read_text("utf-8")), encoding="utf-8")
     (ROOT / "docs" / "guards.md").write_text(

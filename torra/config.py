@@ -43,6 +43,8 @@ from torra.config_sections import (
     LONGEST_NEWS_HOURS,
     NOTICE_LEVELS,
     Channel,
+    ChatSettings,
+    CommitteeSettings,
     EventSettings,
     Markov,
     NewsSettings,
@@ -67,6 +69,8 @@ __all__ = [
     "ROOT",
     "SYMBOLS",
     "Channel",
+    "ChatSettings",
+    "CommitteeSettings",
     "DeskSettings",
     "EventSettings",
     "Instance",
@@ -429,6 +433,8 @@ class DeskSettings(Section):
     )
     notices: NoticeSettings = NoticeSettings()
     radar: RadarSettings = RadarSettings()
+    chat: ChatSettings = ChatSettings()
+    committee: CommitteeSettings = CommitteeSettings()
 
     @field_validator("radar")
     @classmethod

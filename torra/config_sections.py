@@ -235,6 +235,33 @@ class RadarSettings(Section):
     )
 
 
+class CommitteeSettings(Section):
+    """The committee: three seats, a vote and a card (docs/committee.md)."""
+
+    model: bool = Field(
+        True,
+        description="false: the rules vote; else the deep model of the symbol's profile, where it "
+        "asks a vendor",
+    )
+    risk_profile: Literal["conservative", "balanced", "aggressive"] = Field(
+        "balanced", description="whose weights count where none are named"
+    )
+    rounds: int = Field(2, ge=1, le=2, description="rounds of a debate; each asks every seat once")
+
+
+class ChatSettings(Section):
+    """Ask: questions about the desk (docs/ask.md)."""
+
+    enabled: bool = Field(True, description="false: no question is answered")
+    model: bool = Field(
+        True, description="false: code alone chooses the sentences of an answer, for everybody"
+    )
+    comment: bool = Field(
+        False, description="true: show a model's comment of 25 words at most beside its choice"
+    )
+    keep_days: int = Field(30, ge=1, le=365, description="days that questions are kept")
+
+
 NOTICE_LEVELS: Final = ("note", "trade", "decision", "alarm")
 """Levels of a notice, the least first."""
 

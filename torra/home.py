@@ -52,6 +52,9 @@ UPLOADS: Final = "uploads"
 TRIED: Final = "tried"
 """What settings tried on the last days came to (torra.replay.tried), the newest few."""
 
+FILMS: Final = "films"
+"""Films of scans (torra.film), the newest few."""
+
 STATE_FOLDER: Final = "channels"
 """Torra's own state of a channel whose folder belongs to somebody else."""
 

@@ -1,10 +1,13 @@
-"""Planted faults of the radar: what a scan calls `act`, what stands in for one, what is kept."""
+"""Planted faults of the radar: what a scan calls `act`, what stands in for one, what is kept.
+
+And of its films.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from tests.faults.changes import At, replace, reword, sets
+from tests.faults.changes import At, never, replace, reword, sets
 from tests.faults.planting import Table, fault
 
 ACTS: Final = "did and lives and state.current and state.stream.kind == 'own'"
@@ -62,6 +65,38 @@ RADAR: Final[Table] = {
         ),
     },
     "Y3": {
+        "film-cost": fault(
+            "a scan that asked models is said to have cost nothing",
+            At("torra.film.storyboard:COSTS", replace("'see Cost'", "'0 USD'")),
+            "test_each_caption_is_a_stored_sentence",
+        ),
+        "film-moved": fault(
+            "a stream that went quiet is no change",
+            At("torra.film.storyboard", replace("now | then", "now")),
+            "test_each_caption_is_a_stored_sentence",
+        ),
+        "film-cues": fault(
+            "a name of a stranger is markup of the captions",
+            At("torra.film.storyboard", replace("html.escape(' '.join(line.split()))", "line")),
+            "test_each_caption_is_a_stored_sentence",
+        ),
+        "film-encoder": fault(
+            "a film without its video is called whole",
+            At("torra.film.job:make", replace("'ENCODER_MISSING'", "''")),
+            "test_without_an_extra_the_page_plays_and_names_the_remedy",
+        ),
+        "film-kept": fault(
+            "the film that was just made is let go of",
+            At("torra.film.job", replace("films[:-KEEP]", "films[KEEP:]")),
+            "test_the_ten_films_that_were_made_last_are_kept",
+        ),
+        "film-failed": fault(
+            "what an encoder wrote before it failed is a video",
+            At("torra.film.video:encode", never("process.returncode")),
+            "test_an_encoder_that_fails_is_an_error",
+        ),
+    },
+    "Y4": {
         "radar-promoted": fault(
             "an order that is out does not keep its row in `act`",
             At(

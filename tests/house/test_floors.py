@@ -72,9 +72,10 @@ ROOMS: dict[str, tuple[int, str]] = {
     "tools": (6, "3"),
     "radar": (6, "4"),
     "film": (6, "5"),
-    "ask": (6, "6"),
-    "dashboard": (6, "7"),
-    "commands": (6, "8"),
+    "committee": (6, "6"),
+    "ask": (6, "7"),
+    "dashboard": (6, "8"),
+    "commands": (6, "9"),
 }
 """Room (or module of the root) -> floor, and its place there.
 

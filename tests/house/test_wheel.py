@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -79,6 +80,8 @@ def test_what_is_installed_is_whole(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as packed:
         names = packed.namelist()
         packed.extractall(tmp_path)
+    held = [name for name in names if re.search("ffmpeg|[.](exe|so|dll|dylib)$", name)]
+    assert held == [], "no program of anybody else, the encoder of films least of all"
     outside = {name.partition("/")[0] for name in names if "/" in name}
     assert {name for name in outside if not name.endswith(".dist-info")} == {"agents", "torra"}
     done = subprocess.run(

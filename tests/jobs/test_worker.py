@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -258,6 +259,20 @@ def test_a_work_that_ends_as_its_desk_stops_is_done(office: Office) -> None:
     office.turn_until_begun(number)
     office.worker.close()
     assert office.row(number)["state"] == "done"
+
+
+def test_kinds_are_asked_at_the_first_turn_and_soon_again(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fresh desk has its first scan at once, and the one after its first ticks soon."""
+    asked, now = [], [0.0]
+    kind = replace(SCRIPTED, keep_up=lambda _: asked.append(now[0]))
+    office.worker._kinds = {kind.name: kind}
+    monkeypatch.setattr("torra.jobs.worker.CLOCK.monotonic", lambda: now[0])
+    for moment in range(12):
+        now[0] = float(moment)
+        office.worker._keep_up()
+    assert asked == [0.0, 5.0, 10.0]
 
 
 # --- the light lane -------------------------------------------------------------------------------

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,15 +22,16 @@ from tests.worlds import busy_desk, desks, radar_desks
 from tests.worlds.price_series import times_of
 from tests.worlds.radar_desks import EIGHT, by_stream
 from torra.clock import duration, floor
-from torra.config import DeskSettings, RadarSettings
+from torra.config import DeskSettings, Profile, RadarSettings
 from torra.desk.schedule import Desk
-from torra.errors import ConfigError
+from torra.errors import ConfigError, DataUnavailable
 from torra.radar import scan as scans
+from torra.radar import universe as universes
 from torra.radar.exits import PositionState, exit_codes, way_left
 from torra.radar.groups import CLOSES, Closes, groups
 from torra.radar.result import RadarRun
 from torra.radar.scan import scan
-from torra.radar.streams import state_of
+from torra.radar.streams import StreamState, state_of
 from torra.radar.universe import RadarStream, universe
 from torra.store import tick_queries
 from torra.tick.tick_record import TickRecord, load
@@ -69,6 +72,13 @@ def record_of(desk: Desk, stream: str) -> TickRecord:
     return record
 
 
+def hold_one(desk: Desk) -> dict[str, Any]:
+    """Let a desk go on until it holds a position; return the opening as it is stored."""
+    while not (held := [row for row in desk.database.openings() if row["price"] is not None]):
+        busy_desk.go_on(desk, 1)
+    return held[0]
+
+
 def ends(run: RadarRun) -> list[str]:
     """Return every stream that a run names, as often as it does."""
     return [*(row.stream for row in (*run.act, *run.watch, *run.exit_radar)),
@@ -80,8 +90,10 @@ def check_ends(run: RadarRun, streams: int) -> None:
     found, coverage = ends(run), run.coverage
     assert len(found) == len(set(found))
     assert len(found) + coverage.quiet == coverage.streams == streams
+    assert len({*found, *coverage.quiet_streams}) == streams, "each stream is named"
     for row in (*run.act, *run.watch, *run.exit_radar):
-        assert row.codes and set(row.codes) <= set(CODES[row.bucket])
+        also = CODES["exit_radar"] if row.bucket == "act" else ()
+        assert row.code in CODES[row.bucket] and set(row.codes) <= {*CODES[row.bucket], *also}
     assert all(one.code in CODES["failed"] and one.message for one in coverage.failed)
     assert not {row.state for row in run.act} & {"not debated"}
 
@@ -174,14 +186,28 @@ def test_eight_symbols_cost_little(walks: Database, tmp_path: Path) -> None:
     assert min(spent) <= 0.6
 
 
-def test_sixteen_streams_of_stored_ticks_cost_less(lived: Desk) -> None:
+def test_eight_symbols_of_stored_ticks_cost_less(
+    lived: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0.25 s of processor for a whole scan; eight symbols read the ticks of one."""
     reader, spent = reader_of(lived), []
-    streams = universe(reader) * 8
-    for _ in range(5):
+    stored = universe(reader)
+    symbols = [one.model_copy(update={"name": one.symbol}) for one in EIGHT]
+    streams = {
+        stream._replace(instance=one, symbol=one.symbol): stream
+        for one in symbols
+        for stream in stored
+    }
+    monkeypatch.setattr(scans, "universe", lambda *_: [*streams])
+    monkeypatch.setattr(
+        scans, "state_of", lambda _, one: replace(state_of(reader, streams[one]), stream=one)
+    )
+    for _ in range(4):
         begun = time.process_time()
-        for stream in streams:
-            state_of(reader, stream)
+        run = scan(reader)
         spent.append(time.process_time() - begun)
+    check_ends(run, 16)
+    assert run.coverage.failed == ()
     assert min(spent) <= 0.25
 
 
@@ -273,14 +299,57 @@ def test_the_way_that_is_left_is_of_the_planned_stop() -> None:
 
 def test_a_position_stands_on_the_stream_that_opened_it(lived: Desk) -> None:
     """It is in the exit radar with the facts of its codes, once its market brings no bar."""
-    for _ in range(60):
-        if openings := [row for row in lived.database.openings() if row["price"] is not None]:
-            break
-        busy_desk.go_on(lived, 1)
+    opening = hold_one(lived)
     (row,) = scan(reader_of(lived, timedelta(days=2))).exit_radar
-    assert row.stream == f"BTCUSD|{openings[0]['timeframe']}" and "STALE_DATA" in row.codes
+    assert row.stream == f"BTCUSD|{opening['timeframe']}" and "STALE_DATA" in row.codes
     facts = {fact.id.partition("/")[2]: fact.value for fact in row.facts}
     assert row.state == "held" and isinstance(facts["radar.r"], float)
+
+
+def test_a_new_opening_hides_nothing_that_speaks_against_what_is_held(
+    lived: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold_one(lived)
+    monkeypatch.setattr(scans, "_opening", lambda _: "HELD_BACK")
+    monkeypatch.setattr(scans, "exit_codes", lambda _: ("NEAR_STOP",))
+    run = scan(reader_of(lived))
+    (row,) = (row for row in run.act if len(row.codes) > 1)
+    assert row.codes == ("HELD_BACK", "NEAR_STOP")
+    assert any(fact.id.endswith("/radar.r") for fact in row.facts)
+    assert run.portfolio_brief[0].endswith("1 close to its stop.")
+    assert any("a quarter of the way from entry to stop" in line for line in run.reasoning_log)
+
+
+def test_positions_are_counted_whatever_is_scanned(walks: Database, lived: Desk) -> None:
+    """Also those of an instance that is gone from desk.json: their scan fails for nobody."""
+    hold_one(lived)
+    reader = reader_of(lived)
+    gone = DeskSettings(instances=EIGHT)
+    moved = replace(reader, settings=gone, profiles={one.id: Profile() for one in EIGHT})
+    run = scan(moved)
+    assert run.portfolio_brief[1] == "The desk holds 1 position."
+    assert len(run.coverage.failed) == 16, "no bar of them is stored"
+
+
+def test_one_row_that_cannot_be_made_is_that_streams_failure(
+    walks: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def odd(state: StreamState) -> str:
+        if state.stream.symbol == "SYM1":
+            raise DataUnavailable("no_such_code", "a text")
+        return ""
+
+    monkeypatch.setattr(scans, "_opening", odd)
+    run = scan(radar_desks.reader(walks, tmp_path))
+    check_ends(run, 16)
+    assert [one.code for one in run.coverage.failed] == ["BROKEN", "BROKEN"]
+
+
+def test_quiet_streams_are_named_the_nearest_first(walks: Database, tmp_path: Path) -> None:
+    near = scan(radar_desks.reader(walks, tmp_path, radar=RadarSettings(near=1.0))).watch
+    distances = {row.stream: row.distance or 0.0 for row in near}
+    names = scan(radar_desks.reader(walks, tmp_path)).coverage.quiet_streams
+    assert len(names) > 2 and [distances[one] for one in names] == sorted(map(distances.get, names))
 
 
 def test_a_watched_symbol_is_read_or_says_why_not(tmp_path: Path) -> None:
@@ -291,6 +360,39 @@ def test_a_watched_symbol_is_read_or_says_why_not(tmp_path: Path) -> None:
     assert failed["EURUSD|M15"].code == failed["XAUUSD|H1"].code == "NOT_READ"
     assert failed["NOSUCH|H1"].code == "NO_TERMS"
     assert all("cannot be read: " in one.message for one in failed.values())
+
+
+def test_a_symbol_that_is_named_twice_is_scanned_once(lived: Desk) -> None:
+    reader = reader_of(lived, watch=("EURUSD", "EURUSD", "BTCUSD"))
+    assert [one.symbol for one in universe(reader)] == ["BTCUSD"] * 2 + ["EURUSD"] * 2
+
+
+def test_a_feed_that_hangs_costs_one_wait_and_no_row_of_the_desk(
+    lived: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    monkeypatch.setattr(universes, "_read", lambda *_: gate.wait(20.0))
+    monkeypatch.setattr(universes, "READ_SECONDS", 0.2)
+    universes._limit.cache_clear()
+    begun = time.monotonic()
+    run = scan(reader_of(lived, watch=("EURUSD", "XAUUSD")))
+    gate.set()
+    universes._limit.cache_clear()
+    assert time.monotonic() - begun < 10.0
+    assert [one.code for one in run.coverage.failed] == ["NOT_READ"] * 4
+    assert "no answer within 0.2 s" in run.coverage.failed[0].message
+    assert run.coverage.streams == 6
+
+
+def test_watched_symbols_have_a_minute_together(
+    lived: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scans, "WATCH_SECONDS", 0.0)
+    run = scan(reader_of(lived, watch=("EURUSD",)))
+    assert [one.message for one in run.coverage.failed] == [
+        "EURUSD cannot be read: the symbols before it took 0 s"
+    ] * 2
+    check_ends(run, 4)
 
 
 def test_a_symbol_that_is_not_scanned_is_refused_with_the_list(lived: Desk) -> None:
@@ -328,5 +430,5 @@ def test_every_code_has_a_word_and_a_meaning() -> None:
             assert words.word and (words.meaning or table == "fact") and words_of(code)
     held = SimpleNamespace(**PositionState._field_defaults)
     assert not vars(held) and set(CODES) == {
-        "act", "watch", "exit_radar", "failed", "trigger", "objection", "fact",
+        "act", "watch", "exit_radar", "failed", "trigger", "objection", "fact", "film",
     }  # fmt: skip

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import html
 import json
+import re
+import threading
+import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +18,7 @@ from docs import radar_page
 from tests.doubles.vendor_line import environment
 from tests.doubles.vendor_server import OPENAI, Reply, VendorServer
 from tests.doubles.visitors import bearer
+from tests.radar.test_scan import reader_of
 from tests.worlds import radar_runs as made_up
 from tests.worlds.desk_pages import Pages, open_pages
 from tests.worlds.hands import torra
@@ -21,15 +26,19 @@ from tests.worlds.homes import profile_file
 from tests.worlds.jobs import done_here
 from tests.worlds.told import Pager, ToldDesk
 from torra.clock import iso
+from torra.commands import research as radar_command
+from torra.committee.job import KINDS
 from torra.config import DeskSettings, NoticeSettings, load_desk
 from torra.dashboard.answers import adapters
 from torra.errors import ConfigError
 from torra.jobs import asking
+from torra.jobs import at_home as jobs_at_home
 from torra.radar import job as radar_job
 from torra.radar import ladder
 from torra.radar.agents import fallback
-from torra.radar.job import KINDS, RADAR
+from torra.radar.job import RADAR
 from torra.radar.result import RadarRun
+from torra.radar.scan import scan
 from torra.store import jobs as job_table
 from torra.store import radar_runs
 from torra.trading.commanding import COMMAND_LINE
@@ -55,6 +64,13 @@ def post(pages: Pages, address: str, status: int, **asked: Any) -> Any:
     return answer.get_json()
 
 
+def store(pages: Pages, run: RadarRun) -> None:
+    radar_runs.add_run(pages.database, {
+        "universe": "u", "as_of": run.as_of, "mode": "rules", "trigger_code": "",
+        "document": run.model_dump_json(),
+    })  # fmt: skip
+
+
 def scanned(pages: Pages) -> int:
     """Ask for a scan as a program does, do it, and return the number of its run."""
     told = post(pages, RUN, 202)
@@ -67,7 +83,10 @@ def test_a_program_asks_for_a_scan_and_reads_it(pages: Pages) -> None:
     told = post(pages, RUN, 202)
     assert post(pages, RUN, 202)["job"] == told["job"], "the same request is one job"
     status = pages.json(f"/api/v1/radar/status/{told['job']}")
-    assert (status["state"], status["run"]) == ("queued", None)
+    assert (status["state"], status["run"], status["session_id"]) == ("queued", None, "")
+    named = post(pages, RUN, 202, session_id="tab 7")
+    assert named["session_id"] == "tab 7" and named["job"] != told["job"]
+    assert pages.json(f"/api/v1/radar/status/{named['job']}")["session_id"] == "tab 7"
     done_here(pages.database, pages.backing.home, RADAR, told["job"])
     latest = pages.json("/api/v1/radar/latest")
     assert latest["run"] == pages.json(f"/api/v1/radar/status/{told['job']}")["run"]
@@ -85,7 +104,7 @@ def test_a_program_asks_for_a_scan_and_reads_it(pages: Pages) -> None:
     [
         ({"symbols": "GOLD"}, "GOLD is not scanned; there are BTCUSD"),
         ({"odd": "x"}, "odd: a scan has no such parameter"),
-        ({"symbols": "x" * 401}, "symbols: write symbols with commas"),
+        ({"symbols": "x" * 401}, "symbols: write a text of 400 characters at most"),
     ],
 )
 def test_a_bad_request_leaves_no_job(pages: Pages, asked: dict[str, str], why: str) -> None:
@@ -123,6 +142,44 @@ def test_the_page_and_home_show_the_newest_run(pages: Pages) -> None:
     assert pages.text(f"/radar?run={number}").count("<tr>") == page.count("<tr>")
     pages.text("/radar?run=99", 404)
     assert "1 scans: ai 0%, rules 100%" in pages.text("/health")
+    assert "0 s ago" in page and "of an earlier close" not in page
+
+
+def test_the_page_says_that_bars_have_closed_since(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row of `act` is one of the newest closed bar alone, also while nothing scans anew."""
+    found = scan(reader_of(pages.desk, near=1.0))
+    acts = {"bucket": "act", "code": "OBSERVED", "codes": ("OBSERVED",)}
+    rows = tuple(row.model_copy(update=acts) for row in found.watch)
+    store(pages, found.model_copy(update={"act": rows, "watch": ()}))
+    assert "of an earlier close" not in pages.text("/radar")
+    later = pages.backing.now() + timedelta(minutes=15)
+    monkeypatch.setattr(type(pages.backing), "now", lambda _: later)
+    page = pages.text("/radar")
+    assert "15 min ago" in page and "15 min ago" in pages.text("/")
+    assert page.count("of an earlier close") == 1, "the hour has not closed"
+
+
+def test_quiet_streams_are_named_on_the_page_and_by_the_command(pages: Pages) -> None:
+    found = scan(reader_of(pages.desk, near=1.0))
+    quiet = found.coverage.model_copy(
+        update={"watch": 0, "quiet": 2, "quiet_streams": ("BTCUSD|H1", "BTCUSD|M15")}
+    )
+    calm = found.model_copy(update={"watch": (), "coverage": quiet})
+    store(pages, calm)
+    page = re.sub(r"<[^>]+>", "", pages.text("/radar"))
+    assert "Quiet, the nearest to a threshold first: BTCUSD H1, BTCUSD M15." in page
+    lines = [*radar_command._radar_lines(calm)]
+    assert lines[-1] == "\n2 of 2 streams are quiet: BTCUSD H1, BTCUSD M15."
+    assert lines[0].endswith(f" As of {calm.as_of}.")
+
+
+def test_who_may_only_read_is_told_of_no_button(pages: Pages) -> None:
+    text = pages.app.test_client().get("/radar", headers=bearer("read")).text
+    assert "No scan yet" in text and "Scan now" not in text
+    assert "The desk scans after each close of H1." in text
+    assert "Scan now" in pages.text("/radar")
 
 
 def test_a_job_lets_the_agents_of_a_paying_profile_go_over_the_scan(
@@ -206,6 +263,17 @@ def test_the_desk_asks_by_itself_once_the_ticks_of_a_close_are_stored(pages: Pag
     now = pages.database.desk_time()
     assert row["asked_by"] == job_table.THE_DESK and now is not None
     assert json.loads(row["parameters"])["close"] == iso(now)
+    # a person's scan of the same close, then a clock that was ahead, then a broken file
+    job_table.end_job(pages.database, row["id"], "queued", "done", "")
+    asking.ask(pages.database, pages.backing.home, RADAR, {"session_id": "s"}, COMMAND_LINE)
+    assert asks("M15") == 2
+    ahead = json.dumps({"close": "2099-01-01T00:00:00Z"})
+    pages.database.change("UPDATE jobs SET parameters = ? WHERE id = ?", ahead, row["id"])
+    assert asks("M15") == 3
+    pages.database.change("DELETE FROM jobs")
+    path.write_text("{")
+    radar_job.keep_up(pages.database)
+    assert job_table.jobs(pages.database) == []
 
 
 def test_of_what_the_desk_asked_for_little_is_kept(pages: Pages) -> None:
@@ -227,14 +295,26 @@ def test_the_command_scans_under_the_lock_or_hands_a_job_in(
     pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = pages.backing.home
-    monkeypatch.setattr(radar_job, "PATIENCE_S", 0.3)
-    with pytest.raises(ConfigError, match=r"job 1 is queued: it has no run yet"):
+    monkeypatch.setattr(jobs_at_home, "PATIENCE_S", 0.3)
+    with pytest.raises(ConfigError, match=r"job 1 is queued: it has made nothing yet"):
         radar_job.at_home(home, {})
     done_here(pages.database, home, RADAR, 1)
     pages.desk.lock.release()
     number, document = radar_job.at_home(home, {"symbols": "BTCUSD"})
     assert number == 2 and RadarRun.model_validate_json(document).coverage.streams == 2
     assert len(job_table.jobs(pages.database)) == 1
+
+
+def test_the_command_waits_for_no_desk_where_another_command_had_the_lock(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs_at_home, "LOOK_S", 0.01)
+    threading.Timer(0.1, pages.desk.lock.release).start()
+    begun = time.monotonic()
+    number, _ = radar_job.at_home(pages.backing.home, {})
+    assert time.monotonic() - begun < 30.0
+    (job,) = job_table.jobs(pages.database)
+    assert (job["state"], job["made"]) == ("done", str(number))
 
 
 @pytest.mark.journey

@@ -112,11 +112,11 @@ def test_jobs_are_found_by_state_and_by_kind(database: Database, hand: Hand) -> 
     assert [row["id"] for row in job_table.jobs_in(database, "queued")] == [second]
     assert [row["id"] for row in job_table.jobs(database)] == [second, first]
     assert [row["id"] for row in job_table.jobs(database, 1)] == [second]
-    newest = job_table.newest_job(database, "replay")
-    running = job_table.newest_job(database, "replay", "running")
+    newest = job_table.newest_job(database, kind="replay")
+    running = job_table.newest_job(database, kind="replay", state="running")
     assert newest is not None and running is not None
     assert (newest["id"], running["id"]) == (second, first)
-    assert job_table.newest_job(database, "sweep") is None
+    assert job_table.newest_job(database, kind="sweep") is None
     job_table.end_job(database, first, "running", "done", "x" * 900, "a file")
     row = job_table.job(database, first)
     assert row is not None and (row["made"], row["ended_at"]) == ("a file", "2026-02-13T12:00:01Z")

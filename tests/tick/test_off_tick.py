@@ -204,6 +204,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
         yield found
 
 
+@pytest.mark.timeout(1800)  # 10,000 schedules by night
 def test_no_hour_passes_its_ceiling_and_no_tick_that_comes_first_is_a_level_lower(
     database: Database, scaled: Callable[..., int]
 ) -> None:

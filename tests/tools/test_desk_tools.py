@@ -26,12 +26,14 @@ from torra.desk.looking_desk import look_at
 from torra.errors import StoreBroken
 from torra.money.book import MoneyBook
 from torra.replay.changed import listing
+from torra.store import radar_runs
 from torra.store.tool_calls import prune_tool_calls, tool_calls
 from torra.store.trade import notes as note_table
 from torra.store.trade import signals as signal_table
 from torra.tools.contract import CODES, FACTS, PREFIXES
 from torra.tools.desk_reader import DeskReader, reading
 from torra.tools.executor import Executor, ToolCall, hash_of, text_for_model
+from torra.tools.mcp_server import DeskServer
 from torra.tools.registry import TOOLS
 
 NAMED = (
@@ -88,6 +90,35 @@ def test_every_tool_answers_with_ids_of_its_own(world: World) -> None:
         assert all(one.sentence or one.value is None for one in result.facts), name
     empty = {name for name, result in results.items() if result.ok and not result.facts}
     assert empty <= {"detect_patterns", "fetch_headlines", "fetch_events"}
+
+
+def test_the_newest_scan_says_what_is_held_back_why_and_what_was_not_read(world: World) -> None:
+    row = {
+        "stream": "BTCUSD|H1", "codes": ["HELD_BACK", "NEAR_STOP"], "deny_reason": "COOLDOWN",
+        "distance": None, "as_of": "2026-01-01T00:00:00Z", "bucket": "act",
+    }  # fmt: skip
+    failed = {"stream": "XAUUSD|H1", "code": "NOT_READ", "message": "a stranger's text"}
+    coverage = {"act": 1, "watch": 0, "exit_radar": 0, "quiet": 0, "failed": [failed]}
+    document = {
+        "act": [row], "watch": [], "exit_radar": [], "as_of": row["as_of"], "coverage": coverage,
+    }  # fmt: skip
+    radar_runs.add_run(world.audit, {
+        "universe": "u", "as_of": row["as_of"], "mode": "rules", "trigger_code": "",
+        "document": json.dumps(document),
+    })  # fmt: skip
+    assert dict([*facts(world, "latest_radar").items()][4:]) == {
+        "radar.act.BTCUSD|H1": "HELD_BACK NEAR_STOP",
+        "radar.act.BTCUSD|H1.deny_reason": "COOLDOWN",
+        "radar.failed.XAUUSD|H1": "NOT_READ",
+    }
+
+
+def test_a_desk_that_cannot_be_read_is_a_refusal_for_a_client(world: World) -> None:
+    def broken() -> DeskReader:
+        raise StoreBroken("/home/someone/torra.db")
+
+    server = DeskServer(broken, world.audit, lambda *_: {})
+    assert "UNREADABLE" in server.radar() and "someone" not in server.radar()
 
 
 def test_the_figures_are_those_of_the_record_and_the_pages(world: World) -> None:

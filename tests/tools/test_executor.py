@@ -22,6 +22,7 @@ from torra.tools.executor import (
     CLIENT,
     LOOP,
     MODEL_BYTES,
+    MOST_CACHED,
     Executor,
     ToolCall,
     text_for_model,
@@ -155,6 +156,27 @@ def test_the_cache_knows_the_moment_and_the_bars(world: World) -> None:
     world.audit.store_bars("BTCUSD", "M15", bars.assign(close=bars["close"] + 0.01))
     one.call(later, call())
     assert work.ran == 3
+
+
+def test_a_client_that_asks_for_days_fills_no_memory(world: World) -> None:
+    one = executor(world, Counted(), CLIENT)
+    for number in range(MOST_CACHED + 36):
+        later = world.reader.as_of + timedelta(seconds=number)
+        assert one.call(replace(world.reader, as_of=later), call()).ok == (number < 60)
+    one.limits = {}
+    for number in range(MOST_CACHED + 5):
+        later = world.reader.as_of + timedelta(hours=1, seconds=number)
+        assert one.call(replace(world.reader, as_of=later), call()).ok
+    assert len(one._cache) <= MOST_CACHED and len(one._counts) <= 2
+
+
+def test_arguments_of_any_depth_are_refused(world: World) -> None:
+    """What a model asks may be nested as deep as JSON is read."""
+    deep: Any = []
+    for _ in range(600):
+        deep = [deep]
+    result = executor(world, Counted()).call(world.reader, ToolCall("tool", {"number": deep}))
+    assert result.error is not None and result.error.code == "BAD_ARGUMENT"
 
 
 def test_what_comes_late_is_dropped_and_on_record(world: World) -> None:

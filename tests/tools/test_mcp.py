@@ -49,8 +49,8 @@ def ask(home: Path, questions: Callable[[Any], Awaitable[None]], mode: str = "au
 def test_a_client_lists_and_asks_everything(world: World, mode: str) -> None:
     async def questions(client: Any) -> None:
         tools = (await client.list_tools()).tools
-        assert [tool.name for tool in tools] == list(TOOLS)
-        for tool in tools:
+        assert [tool.name for tool in tools] == [*TOOLS, "ask"]
+        for tool in tools[:-1]:
             spec = TOOLS[tool.name]
             assert tool.description == spec.description and tool.annotations.read_only_hint
             assert {*tool.input_schema.get("properties", {})} == {*spec.args.model_fields}
@@ -63,8 +63,15 @@ def test_a_client_lists_and_asks_everything(world: World, mode: str) -> None:
             assert document["ok"] or document["error"]["code"] in ("NO_STUDY", "NO_RUN")
         for tool, args in (("nothing", {}), ("trades", {"path": "/etc"}), ("money", {"x": 1})):
             assert (await client.call_tool(tool, args)).is_error
+        asked = await client.call_tool("ask", {"question": "what is open?"})
+        answer = json.loads(asked.content[0].text)
+        assert answer["citations"] and not answer["cost_usd"] and "question" not in answer
+        assert len(asked.content[0].text.encode()) <= MODEL_BYTES
+        for args in ({}, {"question": 7}, {"question": "x" * 501}):
+            assert (await client.call_tool("ask", args)).is_error
         prompts = (await client.list_prompts()).prompts
-        assert [prompt.name for prompt in prompts] == ["brief", "why_this_tick", "what_changed"]
+        names = [prompt.name for prompt in prompts]
+        assert names == ["brief", "why_this_tick", "what_changed", "ask"]
         for prompt in prompts:
             given = {one.name: "BTCUSD" for one in prompt.arguments or ()}
             (message,) = (await client.get_prompt(prompt.name, given)).messages
@@ -81,7 +88,8 @@ def test_a_client_lists_and_asks_everything(world: World, mode: str) -> None:
                 await client.read_resource(uri)
 
     ask(world.home, questions, mode)
-    rows = world.audit.rows("SELECT run, status, code FROM tool_calls ORDER BY number")
+    sql = "SELECT run, status, code FROM tool_calls WHERE agent <> 'ask' ORDER BY number"
+    rows = world.audit.rows(sql)
     assert len(rows) == len(TOOLS) + 3 + 1 + 2
     assert len({row["run"] for row in rows}) == 1
     assert [row["code"] for row in rows[18:21]] == ["UNKNOWN_TOOL", *["BAD_ARGUMENT"] * 2]

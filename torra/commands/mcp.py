@@ -7,9 +7,11 @@ and exit code 2.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from torra.ask.answering import ask
 from torra.commands.answer import plainly
 from torra.errors import ConfigError
 from torra.tools.desk_reader import reading
@@ -27,4 +29,10 @@ def mcp(home: Path) -> None:
             f"torra mcp needs the package mcp ({error}): pip install 'torra[mcp]'"
         ) from error
     with reading(home) as (reader, audit):
-        DeskServer(reader, audit).run()
+
+        def answer(question: str, session: str) -> dict[str, Any]:
+            given = ask(reader, audit, question, session=session, person="mcp")
+            # the sentences are its text, and the model wrote the question
+            return given.model_dump(mode="json", exclude={"sentences", "question"})
+
+        DeskServer(reader, audit, answer).run()

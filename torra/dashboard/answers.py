@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, get_type_hints
 
 from pydantic import JsonValue, TypeAdapter, create_model
 
+from torra.committee.card import DecisionCard
 from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.screens.health import Signs
 from torra.dashboard.settings.profiles import ProfileLine
@@ -23,6 +24,7 @@ from torra.dashboard.view.health_context import DatabaseCheck
 from torra.desk.costs import KEPT_FIELDS, TOKENS
 from torra.desk.models.question import ModelTest
 from torra.exhibits.documents import Document
+from torra.film.storyboard import Storyboard
 from torra.jobs import asking
 from torra.lessons.lesson import LessonFacts, LessonText, Thesis
 from torra.money.book import Money
@@ -163,6 +165,8 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "broken": Break | None,
     },
     "api_bars": get_type_hints(PriceData),
+    "api_card": DecisionCard,
+    "api_cards": {"cards": list[DecisionCard]},
     "api_changed": {
         "says": str,
         "verdicts_changed ticks needed": int,
@@ -173,6 +177,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
     "api_costs": COSTS,
     "api_desk": {"desk": DESK},
     "api_first_run": {"steps": [{"step note": str, "done": bool}]},
+    "api_film": Storyboard,
     "api_health": {"status": str, "check": DatabaseCheck, "signs": Signs},
     "api_history": {
         "ticks": [
@@ -244,7 +249,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "reasoning_log": list[str],
     },
     "api_radar_latest": {"run": int, "result": RadarRun},
-    "api_radar_status": {"job": int, "state": str, "says": str, "run": int | None},
+    "api_radar_status": {"job": int, "state says session_id": str, "run": int | None},
     "api_replay": Document,
     "api_replays": {
         "replays": [

@@ -54,7 +54,7 @@ FILES: Final = (f"{EXTENSION}.static", f"{EXTENSION}.icon")
 
 HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "img-src 'self'; font-src 'self'; connect-src 'self'; form-action 'self'; "
+    "img-src 'self'; media-src 'self'; font-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",

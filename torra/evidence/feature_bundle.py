@@ -432,8 +432,12 @@ def _events(inputs: EvidenceInputs) -> Numbers:
 
 
 def _news(inputs: EvidenceInputs) -> Numbers:
-    view = inputs.news
-    values: Numbers = {
+    return news_numbers(inputs.news)
+
+
+def news_numbers(view: NewsView) -> dict[str, Value]:
+    """Return the features of the news by their ids, as a view of them counts."""
+    values: dict[str, Value] = {
         "news.available": float(view.unique > 0),
         "news.items": _count_of(view),
         "news.score": view.score,

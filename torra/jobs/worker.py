@@ -15,6 +15,7 @@ fails here ends the worker: it is logged, and the next turn tries again.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,8 +41,8 @@ STOP_SECONDS: Final = 1.0
 NOTE_SECONDS: Final = 1.0
 """Real seconds between two notes about the progress of one stage."""
 
-KEEP_UP_SECONDS: Final = 60.0
-"""How often kinds of jobs are asked whether they want one of their own accord."""
+KEEP_UP_SECONDS: Final = 5.0
+"""How often kinds of jobs are asked whether they want one by themselves, from the start on."""
 
 RETRY_SECONDS: Final = 5.0
 """Real seconds until a job is tried again: longer than a child can outlive a desk."""
@@ -113,7 +114,7 @@ class Worker(Service):
         self._retry_seconds = retry_seconds
         self._runs: dict[int, _Run] = {}
         self._due: dict[int, float] = {}
-        self._kept_up = CLOCK.monotonic()
+        self._kept_up = -math.inf
 
     @property
     def children(self) -> list[int]:
@@ -144,7 +145,7 @@ class Worker(Service):
                 self._begin(row)
 
     def _keep_up(self) -> None:
-        """Let each kind ask for a job of its own accord, now and then."""
+        """Let each kind ask for a job by itself, now and then."""
         now = CLOCK.monotonic()
         if now < self._kept_up + KEEP_UP_SECONDS:
             return

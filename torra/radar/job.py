@@ -14,28 +14,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from torra.clock import System, duration, floor, iso
-from torra.config import load_desk
-from torra.desk_lock import DeskLock
+from torra.clock import duration, floor, iso
+from torra.config import DeskSettings, load_desk
 from torra.errors import ConfigError
-from torra.home import DATABASE
-from torra.jobs import asking
+from torra.jobs.at_home import made_at_home
 from torra.jobs.kinds import (
-    FINAL,
     JobKind,
     JobRequest,
     JobResult,
     Parameters,
     Tell,
-    by_name,
     key_of,
     parameters_of,
 )
-from torra.replay import job_kinds
 from torra.store import jobs as job_table
 from torra.store import radar_runs, tick_queries
 from torra.store.connection import to_json
-from torra.trading.commanding import COMMAND_LINE
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -43,6 +37,7 @@ if TYPE_CHECKING:
 FIELDS: Final = {
     "symbols": "only these symbols, with commas; default: all",
     "portfolio": "symbols that you hold elsewhere, as you say, with commas: their rows come first",
+    "session_id": "any text of yours: the answers about this scan have it",
 }
 """What may be asked for, each a text."""
 
@@ -50,10 +45,6 @@ LONGEST: Final = 400
 """Characters of a field."""
 
 TITLE: Final = "which symbols deserve a look now"
-
-PATIENCE_S: Final = 180.0
-LOOK_S: Final = 0.2
-"""Real seconds that a command waits for the desk's scan, and between two looks at it."""
 
 GRACE: Final = 0.25
 """Share of a bar after which a scheduled scan waits no longer for ticks of its close."""
@@ -67,6 +58,7 @@ def check(home: Path, asked: Parameters) -> JobRequest:
     if unknown := [*asked.keys() - FIELDS.keys()]:
         raise ConfigError(f"{unknown[0][:40]}: a scan has no such parameter")
     fields = {name: ",".join(symbols_of(asked, name)) for name in FIELDS}
+    fields["session_id"] = str(asked.get("session_id", ""))
     with reading(home) as (reader, _):
         universe(reader(), symbols_of(fields, "symbols"))
     return JobRequest(fields, fields, fields["symbols"] or TITLE)
@@ -79,9 +71,9 @@ def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
 
     tell("scans")
     with reading(home) as (reader, database):
-        fields = (symbols_of(parameters, name) for name in FIELDS)
+        fields = {name: symbols_of(parameters, name) for name in ("symbols", "portfolio")}
         desk = reader()
-        number, found = ladder.run(replace(desk, database=database), *fields)
+        number, found = ladder.run(replace(desk, database=database), **fields)
         found = agents.go_on(home, desk, database, number, found, os.environ)
     return JobResult(" ".join(found.portfolio_brief), str(number))
 
@@ -90,51 +82,41 @@ def symbols_of(asked: Parameters, name: str) -> Sequence[str]:
     """Return the symbols of a field; raises ConfigError for what is no such text."""
     text: Any = asked.get(name, "")
     if not isinstance(text, str) or len(text) > LONGEST:
-        raise ConfigError(f"{name}: write symbols with commas, {LONGEST} characters at most")
+        raise ConfigError(
+            f"{name}: write a text of {LONGEST} characters at most, symbols with commas"
+        )
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def at_home(home: Path, asked: Parameters) -> tuple[int, str]:
     """Scan from the command line; return the number of the run and its document.
 
-    Where a desk holds the home's lock it does the scan as a job, else this process does, under the
-    lock. Raises ConfigError, also for a job that ended without a run, RadarError, StoreUnavailable.
+    Raises what `made_at_home` raises, and RadarError.
     """
     from instance_database import open_home  # noqa: PLC0415
 
-    if not (home / DATABASE).is_file():
-        raise ConfigError(f"no desk has run in {home} yet: start one with `torra run`")
-    lock = DeskLock(home)
+    number = int(made_at_home(home, RADAR, asked))
     with closing(open_home(home)) as database:
-        if lock.acquire(0.0):
-            try:
-                fields = check(home, asked).parameters
-                made = run(home, fields, lambda *_: None).made
-            finally:
-                lock.release()
-        else:
-            job = asking.ask(database, home, RADAR, asked, COMMAND_LINE).document
-            end = System().monotonic() + PATIENCE_S
-            while job["state"] not in FINAL and System().monotonic() < end:
-                System().sleep(LOOK_S)
-                job = job_table.job(database, job["id"]) or job
-            made = job["made"]
-            if not made:
-                why = job["says"] or "it has no run yet"
-                raise ConfigError(f"job {job['id']} is {job['state']}: {why}")
-        row = radar_runs.run(database, int(made)) or {"document": "{}"}
-    return int(made), str(row["document"])
+        row = radar_runs.run(database, number) or {"document": "{}"}
+    return number, str(row["document"])
 
 
 def keep_up(database: Database) -> None:
-    """Ask for a scan once the ticks of a close are stored; raises StoreUnavailable."""
-    settings = load_desk(database.path.parent)
+    """Ask for a scan once the ticks of a close are stored; raises StoreUnavailable.
+
+    While desk.json cannot be read, or too many jobs wait, it is asked for at a later turn.
+    """
+    with suppress(ConfigError):
+        _ask_after_close(database, load_desk(database.path.parent))
+
+
+def _ask_after_close(database: Database, settings: DeskSettings) -> None:
     every, now = settings.radar.every, database.desk_time()
     if every == "off" or not settings.radar.enabled or now is None:
         return
     close = floor(now, every)
-    last = job_table.newest_job(database, RADAR.name)
-    if str((parameters_of(last) or {}).get("close", "") if last else "") >= iso(close):
+    last = job_table.newest_job(database, kind=RADAR.name, asked_by=job_table.THE_DESK)
+    if last and (parameters_of(last) or {}).get("close") == iso(close):
         return
     states = [
         tick_queries.tick_state(database, one.id, name, iso(close - duration(name)))
@@ -145,14 +127,10 @@ def keep_up(database: Database) -> None:
     over = all(row is not None and row["state"] in ("done", "skipped") for row in states)
     if over or now - close >= GRACE * duration(every):
         fields = dict.fromkeys(FIELDS, "")
-        with suppress(ConfigError):  # the queue is full: it is asked for at a later turn
-            job_table.queue_job(
-                database, RADAR.name, key_of(RADAR, fields), title=TITLE,
-                parameters=to_json({**fields, "close": iso(close)}), actor=job_table.THE_DESK,
-            )  # fmt: skip
+        job_table.queue_job(
+            database, RADAR.name, key_of(RADAR, fields), title=TITLE,
+            parameters=to_json({**fields, "close": iso(close)}), actor=job_table.THE_DESK,
+        )  # fmt: skip
 
 
 RADAR: Final = JobKind("radar", "Radar", check, f"{__name__}:run", keep_up, light=True)
-
-KINDS: Final = by_name(*job_kinds.KINDS.values(), RADAR)
-"""Every kind of job that this program knows."""

@@ -24,7 +24,8 @@ class Objection(Value):
 class RadarRow(Value):
     """A stream in one bucket, and why.
 
-    `code` is the first reason of its bucket, `codes` all of them, the first included. `facts` are
+    `code` is the first reason of its bucket, `codes` all of them, the first included; of a row of
+    `act` that is held they go on with what speaks against the position. `facts` are
     the evidence of them. `as_of` is the close of the bar that was read, ISO with Z; `age_s` its age
     in seconds of the desk at `RadarRun.as_of`. `distance` is the share of the nearest threshold
     that the consensus lacks, 0 at it and beyond; None where there is none. `moves_with` names the
@@ -78,13 +79,17 @@ class RadarFailure(Value):
 
 
 class Coverage(Value):
-    """How many streams there were, and what became of each: they add up to `streams`."""
+    """How many streams there were, and what became of each: they add up to `streams`.
+
+    `quiet_streams` are the names of the quiet ones, the nearest to a threshold first.
+    """
 
     streams: int
     act: int
     watch: int
     exit_radar: int
     quiet: int
+    quiet_streams: tuple[str, ...] = ()
     failed: tuple[RadarFailure, ...] = ()
 
 

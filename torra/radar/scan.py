@@ -8,7 +8,9 @@ is. One stream's fault is that stream's alone; a store that fails raises StoreUn
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -20,23 +22,25 @@ from torra.radar.exits import EVENT_MINUTES, PositionState, exit_codes, way_left
 from torra.radar.groups import groups
 from torra.radar.result import Bucket, Coverage, RadarFailure, RadarRow, RadarRun, headline
 from torra.radar.streams import StreamState, state_of
-from torra.radar.universe import RadarStream, universe
+from torra.radar.universe import WATCH_SECONDS, RadarStream, universe
 from torra.store import tick_queries
+from torra.store.connection import RowDict
 from torra.tick.marks import EXECUTION_OFF, PROPOSED
 from torra.tick.tick_record import TickRecord
 from torra.tools.contract import Fact
 from torra.tools.desk_reader import DeskReader
 from torra.verdict import sentiment_rules
+from torra.verdict.risk_engine import Position
 from torra.verdict.signal_states import POSITION_STATES
 from torra.verdict.trade_outcome import value_at_bid
-from torra.words.radar import BUCKET_WORDS, CODES
+from torra.words.radar import BUCKET_WORDS, CODES, words_of
 
 MOVED_ATR: Final = 3.0
 
 States = Mapping[str, StreamState]
 Values = Mapping[str, float | str | None]
-PositionExit = tuple[tuple[str, ...], Values]
-"""What speaks against holding a position on, as codes, and the facts of them."""
+Held = tuple[Position, RowDict]
+"""A position, and the order that opened it as it is stored."""
 
 log = logging.getLogger("torra")
 
@@ -53,17 +57,20 @@ def scan(
     streams = universe(reader, symbols)
     states, failed = _states(reader, streams)
     together = groups({name: state.closes for name, state in states.items()})
-    held = _position_exits(reader, states)
-    rows = [
-        row
-        for name, state in states.items()
-        if (row := _row(reader, state, states, held.get(name), together[name])) is not None
-    ]
+    held, count = _positions(reader, states)
+    rows, quiet = [], list[tuple[float, str]]()
+    for name, state in states.items():
+        with _own_failure(state.stream, failed):
+            row = _row(reader, state, states, held.get(name), together[name])
+            if row is None:
+                distance = _distance(state)
+                quiet.append((math.inf if distance is None else distance, name))
+            else:
+                rows.append(row)
     rows.sort(key=lambda row: (
         row.symbol not in portfolio, row.distance is None, row.distance, row.age_s, row.stream,
     ))  # fmt: skip
     buckets = {name: tuple(row for row in rows if row.bucket == name) for name in BUCKET_WORDS}
-    count = len(held)
     return RadarRun(
         **buckets,
         portfolio_brief=(
@@ -73,7 +80,7 @@ def scan(
         tool_calls=0,
         audit_log=(),
         reasoning_log=tuple(
-            f"{row.stream}: {'; '.join(CODES[row.bucket][code].meaning for code in row.codes)}."
+            f"{row.stream}: {'; '.join(words_of(code).meaning for code in row.codes)}."
             for row in rows
         ),
         elapsed_seconds=round(System().monotonic() - begun, 3),
@@ -86,7 +93,8 @@ def scan(
         as_of=iso(reader.as_of),
         coverage=Coverage(
             streams=len(streams),
-            quiet=len(states) - len(rows),
+            quiet=len(quiet),
+            quiet_streams=tuple(name for _, name in sorted(quiet)),
             failed=tuple(failed),
             **{name: len(those) for name, those in buckets.items()},
         ),
@@ -98,19 +106,14 @@ def _states(
 ) -> tuple[dict[str, StreamState], list[RadarFailure]]:
     """Return the streams that can be read, by name, and what is wrong with the others."""
     states: dict[str, StreamState] = {}
-    failed = []
+    failed: list[RadarFailure] = []
+    late = System().monotonic() + WATCH_SECONDS
     for stream in streams:
-        try:
+        with _own_failure(stream, failed):
+            if stream.kind == "watched" and System().monotonic() >= late:
+                why = f"the symbols before it took {WATCH_SECONDS:.0f} s"
+                raise DataUnavailable("NOT_READ", f"{stream.symbol} cannot be read: {why}")
             states[stream.name] = state_of(reader, stream)
-            continue
-        except StoreUnavailable:
-            raise
-        except DataUnavailable as error:
-            code, why = error.reason, error.detail
-        except Exception as error:
-            log.exception("radar: %s", stream.name)
-            code, why = "BROKEN", bounded(f"{stream.name}: {type(error).__name__}")
-        failed.append(RadarFailure(stream=stream.name, code=code, message=why))
     for name, state in states.items():
         if state.is_anew:
             profile = reader.profiles[state.stream.instance.id]
@@ -123,6 +126,22 @@ def _states(
             verdict = sentiment_rules.verdict(value, profile.thresholds)
             states[name] = replace(state, consensus=value, verdict=verdict)
     return states, failed
+
+
+@contextmanager
+def _own_failure(stream: RadarStream, failed: list[RadarFailure]) -> Iterator[None]:
+    """Note what is wrong with a stream as that stream's failure; raises StoreUnavailable."""
+    try:
+        yield
+    except StoreUnavailable:
+        raise
+    except Exception as error:
+        code, why = "BROKEN", f"{stream.name}: {type(error).__name__}"
+        if isinstance(error, DataUnavailable) and error.reason in CODES["failed"]:
+            code, why = error.reason, error.detail
+        else:
+            log.exception("radar: %s", stream.name)
+        failed.append(RadarFailure(stream=stream.name, code=code, message=bounded(why)))
 
 
 def _of_symbol(states: States, state: StreamState) -> list[StreamState]:
@@ -138,11 +157,11 @@ def _row(
     reader: DeskReader,
     state: StreamState,
     states: States,
-    held: PositionExit | None,
+    held: Held | None,
     moves_with: tuple[str, ...],
 ) -> RadarRow | None:
     """Return the row of a stream; None where it is quiet."""
-    against, facts = held or ((), {})
+    against, facts = _exits(reader, state, *held) if held else ((), {})
     did = _opening(state)
     lives = did in ("HELD_BACK", "OBSERVED") or _lives(reader, state.record)
     acts = did and lives and state.current and state.stream.kind == "own"
@@ -154,7 +173,8 @@ def _row(
     bucket = next((name for name in BUCKET_WORDS if found[name]), None)
     if bucket is None:
         return None
-    codes = tuple(found[bucket])
+    # what speaks against a position counts beside a new opening, too
+    codes = (*found[bucket], *(against if bucket == "act" else ()))
     word = "not debated" if state.is_anew else "held" if held else ""
     denied = state.record.denied if state.record and did == "HELD_BACK" and acts else ()
     return RadarRow(
@@ -164,7 +184,7 @@ def _row(
         bucket=bucket,
         code=codes[0],
         codes=codes,
-        facts=_facts(reader, state, facts if bucket == "exit_radar" else {}),
+        facts=_facts(reader, state, facts),
         as_of=iso(state.closed),
         age_s=(reader.as_of - state.closed).total_seconds(),
         distance=_distance(state),
@@ -237,46 +257,51 @@ def _event_minutes(state: StreamState, as_of: datetime) -> float | None:
 # --- positions ------------------------------------------------------------------------------------
 
 
-def _position_exits(reader: DeskReader, states: States) -> dict[str, PositionExit]:
-    """Return what is held by the stream that it stands on: that whose tick opened it.
+def _positions(reader: DeskReader, states: States) -> tuple[dict[str, Held], int]:
+    """Return what is held by the stream that it stands on, and how many positions there are.
 
-    Where that cannot be read, it is another one of its instance.
+    That is the stream whose tick opened it, or where that is not read another one of its instance.
     """
-    held: dict[str, PositionExit] = {}
-    database = reader.database
-    openings = {row["sid"]: row for row in database.openings() if row["price"] is not None}
-    for position in database.positions():
-        opening, name = openings.get(position.signal_id), position.instance
-        own = sorted(
-            (one for one in states.values()
-             if one.stream.kind == "own" and one.stream.instance.id == name),
-            key=lambda one: not opening or one.stream.timeframe != opening["timeframe"],
-        )  # fmt: skip
-        profile = reader.profiles.get(name)
-        spec, bid = reader.spec(position), reader.bid(position)
-        if opening is None or not own or profile is None or spec is None:
-            continue
-        state, as_of = own[0], reader.as_of
-        value = value_at_bid(position, position.entry if bid is None else bid, spec)
-        stop_left, target_left = way_left(
-            position.side, position.entry, value.price,
-            position.stop, position.target, position.planned_stop,
-        )  # fmt: skip
-        key = f"{name}|{opening['timeframe']}|{opening['bar_time']}"
-        # Two names: one alone would be no list.
-        words = tick_queries.words_of(database, [key], ("regime", "action")).get(key, {})
-        before = str((words.get("regime") or {}).get("name", ""))
-        lost = database.exposure(name, state.stream.timeframe, as_of=as_of)["day_loss"]
-        share = 100.0 * lost / (profile.risk.capital * profile.risk.daily_loss_cap_pct)
-        codes = exit_codes(PositionState(
-            position.side, state.verdict, state.consensus, stop_left, target_left, state.regime,
-            before, _event_minutes(state, as_of), not (state.current or state.rests), share,
-        ))  # fmt: skip
-        held[state.stream.name] = codes, {
-            "radar.r": value.r, "radar.stop_left": stop_left, "radar.target_left": target_left,
-            "radar.regime_before": before or None, "radar.loss_share": share,
-        }  # fmt: skip
-    return held
+    openings = {row["sid"]: row for row in reader.database.openings() if row["price"] is not None}
+    filled = [one for one in reader.database.positions() if one.signal_id in openings]
+    held: dict[str, Held] = {}
+    for position in filled:
+        opening, place = openings[position.signal_id], f"{position.instance}|"
+        first = place + opening["timeframe"]
+        names = [name for name in states if name.startswith(place)]
+        if names:
+            held[first if first in names else names[0]] = position, opening
+    return held, len(filled)
+
+
+def _exits(
+    reader: DeskReader, state: StreamState, position: Position, opening: RowDict
+) -> tuple[Sequence[str], Values]:
+    """Return what speaks against holding a position on, as codes, and the facts of them."""
+    name, as_of = position.instance, reader.as_of
+    spec, bid = reader.spec(position), reader.bid(position)
+    if spec is None:
+        return (), {}
+    value = value_at_bid(position, position.entry if bid is None else bid, spec)
+    stop_left, target_left = way_left(
+        position.side, position.entry, value.price,
+        position.stop, position.target, position.planned_stop,
+    )  # fmt: skip
+    key = f"{name}|{opening['timeframe']}|{opening['bar_time']}"
+    # Two names: one alone would be no list.
+    words = tick_queries.words_of(reader.database, [key], ("regime", "action")).get(key, {})
+    before = str((words.get("regime") or {}).get("name", ""))
+    lost = reader.database.exposure(name, state.stream.timeframe, as_of=as_of)["day_loss"]
+    risk = reader.profiles[name].risk
+    share = 100.0 * lost / (risk.capital * risk.daily_loss_cap_pct)
+    codes = exit_codes(PositionState(
+        position.side, state.verdict, state.consensus, stop_left, target_left, state.regime,
+        before, _event_minutes(state, as_of), not (state.current or state.rests), share,
+    ))  # fmt: skip
+    return codes, {
+        "radar.r": value.r, "radar.stop_left": stop_left, "radar.target_left": target_left,
+        "radar.regime_before": before or None, "radar.loss_share": share,
+    }  # fmt: skip
 
 
 # --- facts ----------------------------------------------------------------------------------------

@@ -7,15 +7,24 @@ brings it; nothing of it is stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from functools import cache, partial
+from typing import Final, Literal, NamedTuple
 
 import pandas as pd
 
 from torra.config import Instance
 from torra.desk import wiring
 from torra.errors import ConfigError, DataUnavailable
+from torra.feeds.companions import CompanionReading
 from torra.store import hosted as hosted_table
+from torra.time_limit import TimeLimit
 from torra.tools.desk_reader import DeskReader
+
+READ_SECONDS: Final = 10.0
+"""Real seconds that a feed may take for a watched symbol."""
+
+WATCH_SECONDS: Final = 60.0
+"""Real seconds of a scan after which no further watched symbol is read."""
 
 
 class RadarStream(NamedTuple):
@@ -40,12 +49,12 @@ def universe(reader: DeskReader, symbols: Sequence[str] = ()) -> list[RadarStrea
     if not reader.settings.radar.enabled:
         raise ConfigError("the radar is off: set radar.enabled to true in desk.json")
     own = reader.instances
-    traded = {name for one in own for name in (one.symbol, one.broker_name)}
+    traded = {name for one in own for name in (one.id, one.symbol, one.broker_name)}
     chosen = [
         *(("own", one, one.symbol) for one in own),
         *(("hosted", one, one.symbol) for one in hosted_table.hosted_instances(reader.database)),
-        *(("watched", own[0], name) for name in reader.settings.radar.watch
-          if own and name not in traded),
+        *(("watched", own[0], name) for name in dict.fromkeys(reader.settings.radar.watch)
+          if name not in traded),
     ]  # fmt: skip
     known = {symbol for _, _, symbol in chosen}
     if unknown := [symbol for symbol in symbols if symbol not in known]:
@@ -69,14 +78,25 @@ def read_watched(reader: DeskReader, stream: RadarStream) -> pd.DataFrame:
     for feed in {(one.feed, one.channel): one for one in reader.instances}.values():
         asks = feed.model_copy(update={"companions": {"radar": stream.symbol}})
         try:
-            readers = wiring.open_companions(
-                [asks], reader.settings, reader.home, reader.database, keep=False
-            )
-            (reading,) = readers[asks.id].look(stream.timeframe, reader.as_of)
-        except ConfigError as error:
+            reading = _limit(feed.feed, feed.channel).run(partial(_read, reader, asks, stream))
+        except (ConfigError, TimeoutError) as error:
             why = why or str(error)
             continue
         if reading.frame is not None:
             return reading.frame
         why = why or reading.says
     raise DataUnavailable("NOT_READ", f"{stream.symbol} cannot be read: {why}")
+
+
+@cache
+def _limit(feed: str, channel: str) -> TimeLimit:
+    """Return the limit of a feed: of one that hangs a single symbol waits for an answer."""
+    return TimeLimit(f"the feed {feed} {channel}", READ_SECONDS)
+
+
+def _read(reader: DeskReader, asks: Instance, stream: RadarStream) -> CompanionReading:
+    readers = wiring.open_companions(
+        [asks], reader.settings, reader.home, reader.database, keep=False
+    )
+    (reading,) = readers[asks.id].look(stream.timeframe, reader.as_of)
+    return reading

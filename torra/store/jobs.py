@@ -83,18 +83,15 @@ def jobs(store: Store, limit: int = KEPT + 2 * MOST_WAITING) -> list[RowDict]:
     return store.rows(f"{ROWS} ORDER BY id DESC LIMIT ?", limit)
 
 
-def newest_job(store: Store, kind: str, state: str = "") -> RowDict | None:
-    """Return the newest job of a kind, in a state where one is given; None without any."""
-    which = ("kind = ?", "kind = ? AND state = ?")[bool(state)]
-    return store.row(
-        f"{ROWS} WHERE {which} ORDER BY id DESC LIMIT 1",
-        *(one for one in (kind, state) if one),
-    )
+def newest_job(store: Store, **columns: str) -> RowDict | None:
+    """Return the newest job with these values of columns, such as its kind; None without any."""
+    which = " AND ".join(f"{name} = ?" for name in columns)
+    return store.row(f"{ROWS} WHERE {which} ORDER BY id DESC LIMIT 1", *columns.values())
 
 
 def newest_says(store: Store, kind: str) -> str:
     """Return what the newest job of a kind that was done came to, "" where there is none."""
-    job = newest_job(store, kind, "done")
+    job = newest_job(store, kind=kind, state="done")
     return str(job["says"]) if job else ""
 
 

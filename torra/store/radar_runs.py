@@ -70,6 +70,15 @@ def newest_run(store: Store, universe: str = "", *, failed: bool = False) -> Row
     )
 
 
+def run_before(store: Store, row: RowDict) -> RowDict | None:
+    """Return the newest run of the same universe before a run; None without one."""
+    return store.row(
+        "SELECT * FROM radar_runs WHERE universe = ? AND id < ? AND document <> '' "
+        "ORDER BY id DESC LIMIT 1",
+        row["universe"], row["id"],
+    )  # fmt: skip
+
+
 def mode_counts(store: Store, since: datetime) -> dict[str, int]:
     """Return how many runs there were of each mode since a moment of real time."""
     sql = "SELECT count(*) FROM radar_runs WHERE mode = ? AND at >= ?"

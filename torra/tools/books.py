@@ -28,7 +28,7 @@ RADAR: Final = "radar"
 
 
 def _money(reader: DeskReader) -> Money:
-    book = MoneyBook(reader.database, reader.settings.paper_currency)
+    book = reader.book or MoneyBook(reader.database, reader.settings.paper_currency)
     return book.money(reader.setups, reader.as_of, tags=False)
 
 
@@ -88,13 +88,16 @@ def costs(reader: DeskReader, _: Any) -> Iterator[Fact]:
 
 
 def latest_radar(reader: DeskReader, _: Any) -> Given:
-    """Return the rows of the newest scan, and how many there are of each bucket."""
+    """Return the rows and failures of the newest scan, and how many there are of each bucket."""
     stored = radar_runs.newest_run(reader.database)
     if stored is None:
         return refusal("NO_RUN")
     run = json_object(stored["document"])
     facts = [*facts_of("radar", run["coverage"], "radar.", run["as_of"], RADAR)]
     for row in (row for bucket in BUCKET_WORDS for row in run[bucket]):
-        prefix = f"radar.{row['bucket']}.{row['stream']}"
-        facts += facts_of("radar_row", row, prefix, row["as_of"], RADAR)
-    return facts
+        prefix, codes = f"radar.{row['bucket']}.{row['stream']}", " ".join(row["codes"])
+        known = {**row, "codes": codes, "deny_reason": row["deny_reason"] or None}
+        facts += facts_of("radar_row", known, prefix, row["as_of"], RADAR)
+    for row in run["coverage"]["failed"]:
+        facts += facts_of("radar_failed", row, f"radar.failed.{row['stream']}", run["as_of"], RADAR)
+    return [one for one in facts if one.value is not None]

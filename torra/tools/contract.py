@@ -29,6 +29,10 @@ FACTS: Final = rows_of(Path(__file__).with_name("facts.csv"))
 CODES: Final = {row["code"]: row for row in rows_of(Path(__file__).with_name("codes.csv"))}
 """Why a tool gives no facts, by code: the closed list, each with its status, word and meaning."""
 
+SMALL: Final = 0.01
+DECIMALS: Final = 3
+"""From which value on a sentence rounds a figure that is no price, and to what."""
+
 PREFIXES: Final = (
     "book.", "money.", "changed.", "lesson.", "pattern.", "study.", "radar.", "cost.", "doc.",
 )  # fmt: skip
@@ -71,8 +75,10 @@ def fact(
 ) -> Fact:
     """Return a fact; without a sentence of its own that is "NAME is VALUE UNIT."."""
     if value is not None and not sentence:
+        price, large = unit == "price", isinstance(value, float) and abs(value) >= SMALL
         # a price has the decimals of its symbol and no word behind it
-        words = (capital(name), "is", format_any(value), "" if unit == "price" else unit)
+        figure = round(value, DECIMALS) if large and not price else value  # type: ignore[arg-type]
+        words = (capital(name), "is", format_any(figure), "" if price else unit)
         sentence = f"{' '.join(filter(None, words))}."
     return Fact(
         id=fact_id, value=value, unit=unit, as_of=as_of, source=source, name=name, sentence=sentence

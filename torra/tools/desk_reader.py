@@ -14,6 +14,7 @@ from torra.config import DeskSettings, Instance, Profile, SymbolSpec
 from torra.desk.looking_desk import RunningDesk, look_at
 from torra.errors import ConfigError
 from torra.home import DATABASE
+from torra.money.book import MoneyBook
 from torra.money.open_positions import spec_of
 from torra.store import bars as bar_table
 from torra.store import hosted as hosted_table
@@ -26,7 +27,8 @@ class DeskReader:
     """A desk at `as_of`, UTC: nothing later is visible to what reads through it.
 
     `profiles` has the profile that was applied last, by instance. `now` is real time: the ledger of
-    models is kept by it.
+    models is kept by it. `book` has added up the trades of the database so far, for who reads again
+    and again; None: each look adds them up anew.
     """
 
     home: Path
@@ -35,16 +37,22 @@ class DeskReader:
     profiles: Mapping[str, Profile]
     as_of: datetime
     now: datetime
+    book: MoneyBook | None = None
 
     @classmethod
     def of_desk(
-        cls, home: Path, settings: DeskSettings, desk: RunningDesk, database: Database
+        cls,
+        home: Path,
+        settings: DeskSettings,
+        desk: RunningDesk,
+        database: Database,
+        book: MoneyBook | None = None,
     ) -> DeskReader:
         """Return a desk as it stands now; `database` is one that cannot write."""
         profiles = {name: setup.profile for name, setup in desk.setups.items()}
         as_of, now = desk.clock.now(), desk.clock.real_now()
-        moments = (moment.replace(microsecond=0) for moment in (as_of, now))
-        return cls(home, database, settings, profiles, *moments)
+        as_of, now = (moment.replace(microsecond=0) for moment in (as_of, now))
+        return cls(home, database, settings, profiles, as_of, now, book)
 
     @property
     def instances(self) -> tuple[Instance, ...]:
@@ -90,4 +98,5 @@ def reading(home: Path) -> Iterator[tuple[Callable[[], DeskReader], Database]]:
     """
     desk = look_at(home)
     with closing(desk.database), closing(open_reader(home / DATABASE)) as evidence:
-        yield partial(DeskReader.of_desk, home, desk.settings, desk, evidence), desk.database
+        book = MoneyBook(evidence, desk.settings.paper_currency)
+        yield partial(DeskReader.of_desk, home, desk.settings, desk, evidence, book), desk.database

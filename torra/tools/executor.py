@@ -17,7 +17,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
@@ -41,6 +41,9 @@ AT_ONCE: Final = 4
 
 LONGEST_ARGS: Final = 500
 """Characters of refused arguments that are put on record."""
+
+MOST_CACHED: Final = 64
+"""Results that are remembered at most."""
 
 MODEL_BYTES: Final = 3_000
 """Bytes of a result that a model gets at most."""
@@ -70,7 +73,8 @@ class ToolCall:
 class Invocation:
     """A call under way: when it began and must end in real seconds, and its arguments as text.
 
-    `spec` and `given` are there once it was checked, `key` is what it is cached by.
+    `until` is 0 where no tool runs. `spec` and `given` are there once it was checked, `key` is what
+    it is cached by.
     """
 
     call: ToolCall
@@ -80,7 +84,6 @@ class Invocation:
     spec: Any = None
     given: Any = None
     key: tuple[str, ...] = ()
-    cached: bool = False
     result: Future[ToolResult] = field(default_factory=Future)
 
 
@@ -137,7 +140,7 @@ class Executor:
     def _early_result(self, reader: DeskReader, one: Invocation) -> ToolResult | None:
         """Return the first refusal of a call, or its result from the cache; it counts anyway."""
         call = one.call
-        full = self._beyond(
+        full = self.beyond(
             TURN_LIMIT=(call.agent, call.turn), AGENT_LIMIT=(call.agent,), RUN_LIMIT=(),
             MINUTE_LIMIT=(one.began // 60,),
         )  # fmt: skip
@@ -152,24 +155,21 @@ class Executor:
             return refusal("BAD_ARGUMENT", f"arguments: {', '.join(one.spec.args.model_fields)}")
         except ConfigError as error:
             return refusal("UNKNOWN_SYMBOL", str(error))
-        if self._beyond(LOOP_LIMIT=(call.agent, call.tool, one.args)):
+        if self.beyond(LOOP_LIMIT=(call.agent, call.tool, one.args)):
             self._loops.add(call.agent)
         if code := full or ("LOOP_LIMIT" if call.agent in self._loops else ""):
             return refusal(code)
         bars = [newest_bars(reader.database, *at, as_of=reader.as_of, limit=1) for at in streams]
         one.key = (call.tool, one.args, iso(reader.as_of), hash_of(to_json(bars)))
-        one.cached = one.key in self._cache
         return self._cache.get(one.key)
 
-    def _beyond(self, **places: tuple[object, ...]) -> str:
+    def beyond(self, **places: tuple[object, ...]) -> str:
         """Count a call at some places, each by its limit; return the first limit it is beyond."""
-        beyond = ""
+        places = {code: place for code, place in places.items() if code in self.limits}
         with self._lock:
-            for code, place in places.items():
-                self._counts[code, *place] += 1
-                if self._counts[code, *place] > self.limits.get(code, math.inf):
-                    beyond = beyond or code
-        return beyond
+            self._counts.update(places.items())
+            counts = {code: self._counts[code, place] for code, place in places.items()}
+        return next((code for code in counts if counts[code] > self.limits[code]), "")
 
     def _run(self, reader: DeskReader, one: Invocation) -> ToolResult:
         try:
@@ -196,14 +196,17 @@ class Executor:
         result = one.result.result() if one.result.done() else refusal("TIMEOUT")
         code = result.error.code if result.error else ""
         if result.ok:
+            if len(self._cache) >= MOST_CACHED:  # a client may ask for days
+                self._cache.clear()
             self._cache[one.key] = result
         row = {
-            **asdict(one.call),
             "run": self.run,
+            "agent": one.call.agent,
+            "turn": one.call.turn,
             "tool": one.call.tool[:LONGEST_ARGS],
             "args": one.args,
             "args_hash": hash_of(one.args),
-            "status": CODES[code]["status"] if code else "cached" if one.cached else "ok",
+            "status": CODES[code]["status"] if code else "ok" if one.until else "cached",
             "code": code,
             "elapsed_ms": round((self.clock() - one.began) * 1000, 3),
             "result_hash": hash_of(result.model_dump_json()),

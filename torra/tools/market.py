@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from agents.features import name_of
 from technical_calculator import WARM_UP, score_frame
-from torra.clock import iso, parse
+from torra.clock import duration, floor, iso, parse
 from torra.evidence import chart_patterns
 from torra.evidence.expert_bars import WINDOW, ExpertBars
 from torra.market.bar_view import BarArrays, BarView
@@ -144,8 +144,12 @@ def run_backtest(_: DeskReader, __: Any) -> ToolResult:
 
 
 @of_tick
-def fetch_events(_: DeskReader, record: TickRecord) -> Iterator[Fact]:
-    """Yield the state of the calendar, the flags of the bar, and each event."""
+def fetch_events(reader: DeskReader, record: TickRecord) -> Iterator[Fact]:
+    """Yield the state of the calendar, the flags of the bar, each event, and the next close."""
+    name, now = record.timeframe, reader.as_of
+    left = (floor(now, name) + duration(name) - now) / timedelta(minutes=1)
+    words = f"the time to the next close of {record.instance} {name}, if its market is open,"
+    yield record_fact(record, "next_close", left, words, "min")
     yield from features(record, "events", "source.events", "market.triage")
     for number, event in enumerate(record.events.events if record.events else ()):
         minutes = (event.time - parse(record.as_of)) / timedelta(minutes=1)

@@ -22,10 +22,18 @@ from mcp.server.mcpserver.resources import FileResource
 
 from agents.features import rows_of
 from torra.clock import token
-from torra.store.connection import Store
-from torra.tools.contract import ToolResult
+from torra.errors import TorraError
+from torra.store.connection import Store, to_json
+from torra.tools.contract import ToolResult, refusal
 from torra.tools.desk_reader import DeskReader
-from torra.tools.executor import CLIENT, Executor, ToolCall, text_for_model
+from torra.tools.executor import (
+    CLIENT,
+    MODEL_BYTES,
+    MONOTONIC,
+    Executor,
+    ToolCall,
+    text_for_model,
+)
 from torra.tools.records import DOCS
 from torra.tools.registry import TOOLS
 
@@ -38,11 +46,38 @@ RULES: Final = (
 ONLY_READS: Final = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 
-class DeskServer(MCPServer[Any]):
-    """What one client may ask; `reader` returns the desk as it stands at that moment."""
+ASK: Final = types.Tool(
+    name="ask",
+    description="Answers a question in words from what the desk stored: plan, facts, sentences.",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "question": {"type": "string", "maxLength": 500},
+            "session": {"type": "string", "description": "of an answer, for a follow-up"},
+        },
+        "required": ["question"],
+        "additionalProperties": False,
+    },
+    annotations=ONLY_READS,
+)
+"""The one tool that is no row of the registry: it runs others, and no model."""
 
-    def __init__(self, reader: Callable[[], DeskReader], audit: Store) -> None:
+
+class DeskServer(MCPServer[Any]):
+    """What one client may ask; `reader` returns the desk as it stands at that moment.
+
+    `answer` answers a question, given a session, with a document whose citations may be cut; it
+    raises TorraError.
+    """
+
+    def __init__(
+        self,
+        reader: Callable[[], DeskReader],
+        audit: Store,
+        answer: Callable[[str, str], dict[str, Any]],
+    ) -> None:
         super().__init__("torra", log_level="ERROR")
+        self._answer = answer
         self._reader = reader
         self._executor = Executor(f"mcp-{token(8)}", audit, limits=CLIENT)
         self.resource("torra://radar/latest")(self.radar)
@@ -64,7 +99,7 @@ class DeskServer(MCPServer[Any]):
 
     async def list_tools(self) -> list[types.Tool]:
         """Return every tool of the registry with its schema."""
-        return [
+        rows = [
             types.Tool(
                 name=spec.name,
                 description=spec.description,
@@ -73,6 +108,7 @@ class DeskServer(MCPServer[Any]):
             )
             for spec in TOOLS.values()
         ]
+        return [*rows, ASK]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Any = None
@@ -80,9 +116,31 @@ class DeskServer(MCPServer[Any]):
         """Run a tool; a refusal is an answer."""
         del context
         # on a thread: the protocol goes on while a tool runs
-        result = await anyio.to_thread.run_sync(partial(self._run, name, **arguments))
-        content = types.TextContent(text=text_for_model(result))
-        return types.CallToolResult(content=[content], is_error=not result.ok)
+        ask = name == ASK.name
+        work = partial(self._ask, arguments) if ask else partial(self._call, name, arguments)
+        text, ok = await anyio.to_thread.run_sync(work)
+        return types.CallToolResult(content=[types.TextContent(text=text)], is_error=not ok)
+
+    def _call(self, name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
+        result = self._run(name, **arguments)
+        return text_for_model(result), result.ok
+
+    def _ask(self, arguments: dict[str, Any]) -> tuple[str, bool]:
+        """Return the answer to a question as JSON of at most MODEL_BYTES, or a refusal."""
+        question, session = (arguments.get(name, "") for name in ("question", "session"))
+        code = self._executor.beyond(MINUTE_LIMIT=(MONOTONIC() // 60,))
+        if not (isinstance(question, str) and isinstance(session, str)):
+            code = "BAD_ARGUMENT"
+        if code:
+            return text_for_model(refusal(code)), False
+        try:
+            document = {"left_out": 0, **self._answer(question, session)}
+        except TorraError as error:
+            return text_for_model(refusal("BAD_ARGUMENT", str(error))), False
+        while len((text := to_json(document)).encode()) > MODEL_BYTES and document["citations"]:
+            document["citations"].pop()
+            document["left_out"] += 1
+        return text, True
 
     def radar(self) -> str:
         """Return the newest scan of the radar by its facts."""
@@ -98,4 +156,8 @@ class DeskServer(MCPServer[Any]):
         return text_for_model(self._run(name, **args))
 
     def _run(self, name: str, /, **args: Any) -> ToolResult:
-        return self._executor.call(self._reader(), ToolCall(name, args, agent="mcp"))
+        try:
+            reader = self._reader()
+        except TorraError:  # what it says may name a file
+            return refusal("UNREADABLE")
+        return self._executor.call(reader, ToolCall(name, args, agent="mcp"))

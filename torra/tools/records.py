@@ -25,9 +25,14 @@ from torra.tools.contract import Fact, code_of, fact, facts_of
 from torra.tools.desk_reader import DeskReader
 from torra.tools.market import RECORD, of_tick, place_of, record_fact
 from torra.words.deny_reasons import DenyReason
+from torra.words.glossary import SECTIONS
 
 DOCS: Final = ROOT / "docs"
 SECTION: Final = re.compile(r"^#+ (.+)$", re.MULTILINE)
+PICTURE: Final = re.compile(r"!\[[^]]*\]\([^)]*\)|^\|[-| ]+\|$", re.MULTILINE)
+LINK: Final = re.compile(r"\[([^]]*)\]\([^)]*\)")
+"""What is no text of a section: pictures and rules of tables, and the addresses of links."""
+
 WORD: Final = re.compile(r"\w+")
 LONGEST_TEXT: Final = 400
 """Characters of a text that are given."""
@@ -98,7 +103,10 @@ def find_text(reader: DeskReader, args: Any) -> Iterator[Fact]:
     try:
         table.execute("CREATE VIRTUAL TABLE texts USING fts5(place, title, body)")
         table.conn.executemany("INSERT INTO texts VALUES (?, ?, ?)", _texts(DOCS))
-        sql = "SELECT * FROM texts WHERE texts MATCH ? ORDER BY rank, rowid LIMIT ?"
+        # a title counts ten times
+        sql = (
+            "SELECT * FROM texts WHERE texts MATCH ? ORDER BY bm25(texts, 0, 10, 1), rowid LIMIT ?"
+        )
         rows = table.execute(sql, (terms, args.limit)).fetchall() if terms else ()
     finally:
         table.close()
@@ -109,11 +117,16 @@ def find_text(reader: DeskReader, args: Any) -> Iterator[Fact]:
 
 @cache
 def _texts(docs: Path) -> list[tuple[str, str, str]]:
-    """Return place, title and text of every section of the docs, and of every deny reason."""
+    """Return place, title and text of the docs' sections, of deny reasons and terms."""
     texts = [(f"deny_reasons#{one}", str(one), one.meaning) for one in DenyReason]
+    texts += [
+        (f"glossary#{one.slug}", one.term, f"{one.line} {one.exact}")
+        for section in SECTIONS.values()
+        for one in section
+    ]
     for page in sorted(docs.glob("*.md")):
         _, *parts = SECTION.split(page.read_text(encoding="utf-8"))
         for number, title in enumerate(parts[::2]):
-            body = " ".join(parts[2 * number + 1].split())
+            body = " ".join(LINK.sub(r"\1", PICTURE.sub("", parts[2 * number + 1])).split())
             texts.append((f"{page.name}#{number}", title, body))
     return texts

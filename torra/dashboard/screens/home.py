@@ -112,6 +112,7 @@ def overview() -> str:
     data, behind, period = desk_view().overview(), state().backing, _argument("line", PERIODS)
     money = None if behind is None else behind.money(tags=False)
     lines = {} if behind is None else behind.money_lines(period)
+    scan = None if behind is None else radar_runs.newest_run(behind.database)
     return _page(
         "overview.html",
         data,
@@ -133,7 +134,10 @@ def overview() -> str:
         agents=_agents(data),
         worth=job_table.newest_says(behind.database, "worth") if behind else "",
         watching=_watch(behind) if behind else "",
-        radar=radar_runs.newest_run(behind.database) if behind else None,
+        radar=scan,
+        radar_age_s=(behind.now() - clock.parse(scan["as_of"])).total_seconds()
+        if behind and scan
+        else 0.0,
         parsed=RadarRun.model_validate_json,
     )
 

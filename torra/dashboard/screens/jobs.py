@@ -84,8 +84,8 @@ class JobsShown(NamedTuple):
         if row["state"] == "done" and row["kind"] == "settings":
             # Its own page shows what it found, and so does that of its profile.
             return url_for(".job", number=row["id"])
-        if row["state"] == "done" and row["kind"] == "radar":
-            return url_for(".radar", run=row["made"])
+        if row["state"] == "done" and row["kind"] in ("radar", "film"):
+            return url_for(f".{row['kind']}", run=row["made"])
         if row["state"] != "done" or row["kind"] != "replay" or not allowed(row["made"]):
             return ""
         return url_for(".replay", name=row["made"])

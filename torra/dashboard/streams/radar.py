@@ -7,11 +7,13 @@ feed are a stranger's and are cleaned.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from flask import abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
+from torra.clock import floor, parse
 from torra.config import load_desk
 from torra.dashboard.doors.routes import Api, Command, Fields, Route
 from torra.dashboard.screens import jobs
@@ -20,6 +22,7 @@ from torra.dashboard.view import commanding
 from torra.dashboard.view.commanding import CommandOutcome, command
 from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.errors import ConfigError
+from torra.jobs.kinds import parameters_of
 from torra.radar.job import FIELDS, LONGEST, RADAR, symbols_of
 from torra.radar.result import RadarRow, RadarRun
 from torra.store import radar_runs
@@ -44,13 +47,16 @@ def radar() -> ResponseReturnValue:
     if asked and not (row and row["document"]):
         abort(404)
     run = RadarRun.model_validate_json(row["document"]) if row else None
-    newest = radar_runs.newest_run(backing().database, failed=True)
+    newest, now = radar_runs.newest_run(backing().database, failed=True), backing().now()
     return desk_page(
         "radar.html",
         here=True,
         run=run,
+        number=row["id"] if row else None,
         made=mode_sentence(run.model_dump()) if run else "",
         worth=worth_sentence(run.worth.model_dump()) if run and run.worth else "",
+        passed=max(0.0, (now - parse(row["as_of"])).total_seconds()) if row else 0.0,
+        closed_since=lambda row: floor(now, row.timeframe) > parse(row.as_of),
         failed=newest["as_of"] if newest and newest["mode"] == "error" else "",
         settings=settings,
         buckets=BUCKET_WORDS,
@@ -79,7 +85,10 @@ def api_radar_status(number: str) -> ResponseReturnValue:
     if row["kind"] != RADAR.name:
         abort(404)
     made = int(row["made"]) if row["state"] == "done" else None
-    return jsonify(job=row["id"], state=row["state"], says=row["says"], run=made)
+    session = (parameters_of(row) or {}).get("session_id", "")
+    return jsonify(
+        job=row["id"], state=row["state"], says=row["says"], run=made, session_id=session
+    )
 
 
 def api_radar_audit(number: str) -> ResponseReturnValue:
@@ -100,7 +109,9 @@ def run_radar() -> ResponseReturnValue:
         known = backing()
         fields = {name: text for name, text in commanding.words().items() if text.strip()}
         done = asking.ask(known.database, known.home, RADAR, fields, person())
-        return jobs.queued(done, works=known.database.desk_runs())
+        outcome = jobs.queued(done, works=known.database.desk_runs())
+        session = fields.get("session_id", "")
+        return replace(outcome, more={**outcome.more, "session_id": session})
 
     return command("job", RADAR.name, run, back=url_for(".radar"))
 

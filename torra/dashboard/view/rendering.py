@@ -60,7 +60,7 @@ MENU: Final = (
             MenuPage("history", "History"),
             MenuPage("watching", "Debates"),
         ),
-        ("instance", "symbol", "tick", "watch", "new_symbol", "check_symbol", "add_symbol"),
+        ("film", "instance", "symbol", "tick", "watch", "new_symbol", "check_symbol", "add_symbol"),
     ),
     Room(
         "Orders",
@@ -72,8 +72,12 @@ MENU: Final = (
     ),
     Room(
         "Research",
-        (MenuPage("replays", "Replays"), MenuPage("jobs", "Jobs")),
-        ("replay", "job"),
+        (
+            MenuPage("replays", "Replays"),
+            MenuPage("committee", "Committee"),
+            MenuPage("jobs", "Jobs"),
+        ),
+        ("replay", "card", "job"),
     ),
     Room(
         "Desk",

@@ -103,7 +103,7 @@ def sentence(paths: listing.Paths, currency: str) -> str:
 
 def keep_up(database: Database) -> None:
     """Ask for the job when the desk has grown enough since the last; raises StoreUnavailable."""
-    last = job_table.newest_job(database, WORTH.name)
+    last = job_table.newest_job(database, kind=WORTH.name)
     before = int((parameters_of(last) or {}).get("ticks", 0)) if last else 0
     ticks = _ticks(database)
     if ticks >= max(before + FIRST, before * GROWTH):

@@ -1,0 +1,174 @@
+"""Evidence that nothing later can move, the card that is made of it, and the command."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from tests.conftest import Scale
+from torra.commands.command_line import main
+from torra.committee.card import DecisionCard, card_of, hash_of_evidence
+from torra.committee.deciding import example_card
+from torra.committee.evidence import evidence
+from torra.committee.example import AS_OF, SOURCE, SYMBOL, example_desk
+from torra.committee.seats import by_rules
+from torra.evidence.news_digest import NewsItem
+from torra.evidence.outside_numbers import FactRow
+from torra.tools.desk_reader import DeskReader
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def desk() -> Iterator[DeskReader]:
+    with example_desk() as reader:
+        yield reader
+
+
+@pytest.fixture
+def card() -> DecisionCard:
+    return example_card("balanced")
+
+
+# --- evidence -------------------------------------------------------------------------------------
+
+
+def test_the_evidence_ends_with_the_last_daily_close(desk: DeskReader) -> None:
+    known = evidence(desk, SYMBOL)
+    assert known.until == AS_OF.replace(hour=0)
+    assert {one.as_of for facts in known.facts.values() for one in facts} == {
+        "2026-03-02T00:00:00Z"
+    }
+    assert known.missing == ("news.regulatory_score",)
+
+
+def add_noise(desk: DeskReader, dice: random.Random) -> None:
+    """Store what became known after the evidence ends: bars, reports, headlines."""
+    later = AS_OF.replace(hour=0) + timedelta(seconds=dice.randrange(1, 5_000_000))
+    day = pd.DatetimeIndex([pd.Timestamp(later).floor("D")], name="time")
+    price = dice.uniform(1.0, 1_000.0)
+    bars = pd.DataFrame(
+        {"open": price, "high": price, "low": price, "close": price, "volume": 1.0}, index=day
+    )
+    desk.database.store_bars(SYMBOL, "D1", bars)
+    ends = AS_OF.replace(month=1, day=1) - DAY
+    figure = dice.choice(["net_income", "revenue", "equity"])
+    begins = ends if figure == "equity" else ends.replace(month=1, day=1)
+    row = FactRow(SYMBOL, figure, begins, ends, later, dice.uniform(-1e6, 1e6), "USD", SOURCE)
+    desk.database.store_facts([row], later)
+    item = NewsItem(
+        id=f"noise-{dice.random()}", source="invented", topic="invented",
+        headline="Example Works is closed down", published=AS_OF - 3 * DAY, first_seen=later,
+        score=-1.0, event="regulatory", tickers=(SYMBOL,),
+    )  # fmt: skip
+    desk.database.store_news([item])
+
+
+def test_nothing_that_became_known_later_moves_a_byte_of_the_evidence(
+    desk: DeskReader, scaled: Scale
+) -> None:
+    """1,000 cut points at night."""
+    dice = random.Random(7)
+    before = evidence(desk, SYMBOL)
+    for _ in range(scaled(1_000, least=20)):
+        add_noise(desk, dice)
+        assert evidence(desk, SYMBOL) == before
+    assert hash_of_evidence(evidence(desk, SYMBOL)) == hash_of_evidence(before)
+
+
+def test_the_noise_is_seen_once_it_is_known(desk: DeskReader) -> None:
+    add_noise(desk, random.Random(7))
+    later = DeskReader(
+        desk.home, desk.database, desk.settings, desk.profiles, AS_OF + 90 * DAY, desk.now
+    )
+    assert evidence(later, SYMBOL) != evidence(desk, SYMBOL)
+    assert evidence(later, SYMBOL, AS_OF) == evidence(desk, SYMBOL)
+
+
+def test_an_address_of_a_headline_is_https_or_none(desk: DeskReader) -> None:
+    for number, url in enumerate(
+        ["https://news.example/a", "http://news.example/b", "javascript:alert(1)",
+         "https://news.example/c d", "https://x\n.example"]
+    ):  # fmt: skip
+        seen = AS_OF - DAY
+        item = NewsItem(
+            id=f"url-{number}", source="invented", topic="invented",
+            headline=f"Example Works does the thing that is number {number * 7919}",
+            published=seen, first_seen=seen, url=url, tickers=(SYMBOL,),
+        )  # fmt: skip
+        desk.database.store_news([item])
+    assert evidence(desk, SYMBOL).sources == ("https://news.example/a",)
+
+
+# --- the card -------------------------------------------------------------------------------------
+
+
+def test_the_card_says_who_dissents_and_why_it_is_hold(card: DecisionCard) -> None:
+    assert (card.lean, card.decision, card.why) == ("buy", "hold", "NO_CONSENSUS")
+    assert card.contested and not card.consensus_reached
+    assert card.dissenting_opinions == (card.valuation_summary,)
+    assert card.final_statement == (
+        "EXAMPLE leans to buy (agreement 0.65, confidence 0.30). Decision: hold, as too few seats "
+        "agree."
+    )
+    assert card.key_metrics.pe == pytest.approx(49.46, abs=0.01)
+    assert card.source_type == "RULES" and card.cost_usd == 0.0
+
+
+def test_the_same_evidence_is_the_same_card_and_other_evidence_another(card: DecisionCard) -> None:
+    again = example_card("balanced")
+    assert again.card_id == card.card_id and again.evidence_hash == card.evidence_hash
+    turned = example_card("balanced", turned=True)
+    assert turned.card_id != card.card_id and turned.evidence_hash != card.evidence_hash
+
+
+def test_every_field_is_required_and_survives_json(card: DecisionCard) -> None:
+    schema = DecisionCard.model_json_schema()
+    assert set(schema["required"]) == set(schema["properties"])
+    assert DecisionCard.model_validate_json(card.model_dump_json()) == card
+    for name in schema["required"]:
+        part = card.model_dump(mode="json")
+        del part[name]
+        with pytest.raises(ValueError, match=name):
+            DecisionCard.model_validate(part)
+
+
+def test_a_seat_that_failed_is_an_opponent_and_all_failed_is_no_card(desk: DeskReader) -> None:
+    known = evidence(desk, SYMBOL)
+    good = by_rules("fundamental", known)
+    made = card_of(known, {"fundamental": good, "valuation": None}, "balanced", now=AS_OF)
+    assert made is not None
+    assert made.final_statement == (
+        "EXAMPLE: no quorum, fewer than two seats have enough evidence to vote. Decision: hold."
+    )
+    assert (made.source_type, made.why, made.decision) == ("NO_QUORUM", "NO_QUORUM", "hold")
+    assert [(one.failed, one.counted) for one in made.seats] == [
+        (False, True), (False, False), (True, True),
+    ]  # fmt: skip
+    assert card_of(known, {"fundamental": None, "valuation": None}, "balanced", now=AS_OF) is None
+
+
+def test_other_profiles_are_arithmetic_over_the_same_votes(card: DecisionCard) -> None:
+    for profile in ("conservative", "aggressive"):
+        other = example_card(profile)
+        assert card.under_other_profiles[profile] == other.decision
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def test_the_example_needs_no_home_no_key_and_no_network(tmp_path: Path) -> None:
+    words = ["--home", str(tmp_path / "none"), "committee", "--example", "--json"]
+    done = CliRunner().invoke(main, words, catch_exceptions=False)
+    assert done.exit_code == 0
+    document: dict[str, Any] = json.loads(done.stdout)
+    assert [one["stance"] for one in document["seats"]] == ["buy", "buy", "reduce"]
+    assert not (tmp_path / "none").exists()

@@ -1,0 +1,275 @@
+"""The decision card: what three seats think of a symbol, and what their votes come to.
+
+The names of document 004 stand first; every field is required. Every sentence is code's, made of a
+vote and of the facts that it cites: no words of a model stand on a card. A card opens nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final, Literal, get_args
+
+from torra.clock import iso
+from torra.committee.evidence import CommitteeEvidence
+from torra.committee.seats import SeatReport, claim_of, feature_of
+from torra.committee.votes import (
+    DECISIONS,
+    SEATS,
+    WEIGHTS,
+    Decision,
+    Reason,
+    RiskProfile,
+    Seat,
+    SeatVote,
+    Trust,
+    VoteResult,
+    count_votes,
+)
+from torra.store.connection import to_json
+from torra.tools.contract import Fact, Value
+
+SCHEMA_VERSION: Final = "1.0"
+RUBRIC_VERSION: Final = "1"
+"""Counts up with the limits of seats.csv and with what a seat is asked."""
+
+VALID_FOR: Final = timedelta(days=7)
+"""How long a card may be older than its evidence and still count."""
+
+PROFILES: Final[tuple[RiskProfile, ...]] = get_args(RiskProfile)
+
+SourceType = Literal["COMMITTEE", "PARTIAL", "RULES", "RULES_STOOD_IN", "NO_QUORUM"]
+
+WHY: Final[Mapping[Reason, str]] = {
+    "NONE": "",
+    "NO_CONSENSUS": "too few seats agree",
+    "LOW_CONFIDENCE": "the seats are not sure enough",
+    "NO_QUORUM": "fewer than two seats have enough evidence to vote",
+    "AVOIDED": "the symbol is on the avoid list",
+}
+"""Why a card says hold, for people."""
+
+
+class KeyMetrics(Value):
+    """Four numbers of document 004; None is not known. `sentiment_score` is -1 to 1."""
+
+    pe: float | None
+    roe_pct: float | None
+    debt_to_equity: float | None
+    sentiment_score: float | None
+
+
+class CardSeat(Value):
+    """One seat of a card: its vote as it counted, and what it cites.
+
+    `stance` is buy, hold or reduce, None of a seat that abstained or failed; `trust` is what its
+    vote weighs, 0 to 1. `evidence` has the facts of its points.
+    """
+
+    seat: Seat
+    stance: Decision | None
+    first_stance: Decision | None
+    counted: bool
+    answered: bool
+    failed: bool
+    confidence: Trust | None
+    trust: float
+    claim: str
+    points_for: tuple[str, ...]
+    points_against: tuple[str, ...]
+    evidence: tuple[Fact, ...]
+    flags: tuple[str, ...]
+
+
+class DecisionCard(Value):
+    """What the committee says of a symbol; times are ISO with Z, shares 0 to 1."""
+
+    ticker: str
+    decision: Decision
+    confidence: float
+    consensus_reached: bool
+    fundamental_summary: str
+    sentiment_summary: str
+    valuation_summary: str
+    dissenting_opinions: tuple[str, ...]
+    key_metrics: KeyMetrics
+    sources: tuple[str, ...]
+    timestamp: str
+    schema_version: str
+    card_id: str
+    symbol: str
+    asset: str
+    evidence_until: str
+    valid_until: str
+    price: float | None
+    lean: Decision
+    why: Reason
+    agreement: float
+    contested: bool
+    risk_profile: RiskProfile
+    weights: dict[Seat, float]
+    under_other_profiles: dict[RiskProfile, Decision]
+    seats: tuple[CardSeat, ...]
+    missing: tuple[str, ...]
+    source_type: SourceType
+    models: tuple[str, ...]
+    cost_usd: float
+    elapsed_ms: float
+    flags: tuple[str, ...]
+    evidence_hash: str
+    rubric_version: str
+    final_statement: str
+    hindsight: bool
+
+
+def card_of(
+    known: CommitteeEvidence,
+    reports: Mapping[Seat, SeatReport | None],
+    profile: RiskProfile,
+    *,
+    now: datetime,
+    first: Mapping[Seat, SeatReport | None] | None = None,
+    is_avoided: bool = False,
+    source_type: SourceType = "RULES",
+    models: Sequence[str] = (),
+    cost_usd: float = 0.0,
+    elapsed_ms: float = 0.0,
+    again: int = 0,
+) -> DecisionCard | None:
+    """Return the card of some reports; None where every seat that was asked failed.
+
+    `reports` has the seats that were asked, None of one that failed; others abstained. `first` has
+    what they said in the first round where there were two.
+    """
+    votes = {
+        seat: SeatVote(None) if report is None else report.vote for seat, report in reports.items()
+    }
+    result = count_votes(votes, profile, is_avoided=is_avoided)
+    if result is None:
+        return None
+    seats = tuple(_seat(seat, known, reports, first or reports) for seat in SEATS)
+    evidence_hash = hash_of_evidence(known)
+    asked = name_of_question(known, models, again)
+    return DecisionCard(
+        ticker=known.symbol,
+        decision=result.decision,
+        confidence=result.confidence,
+        consensus_reached=result.consensus_reached,
+        **{f"{one.seat}_summary": one.claim for one in seats},
+        dissenting_opinions=tuple(
+            one.claim for one in seats if one.stance not in (None, result.lean)
+        ),
+        key_metrics=KeyMetrics(
+            pe=known.numbers.get("company.pe"),
+            roe_pct=known.numbers.get("company.roe_pct"),
+            debt_to_equity=known.numbers.get("company.debt_to_equity"),
+            sentiment_score=known.numbers.get("news.score"),
+        ),
+        sources=known.sources,
+        timestamp=iso(now.replace(microsecond=0)),
+        schema_version=SCHEMA_VERSION,
+        card_id=f"{asked}-{profile[0]}",
+        symbol=known.symbol,
+        asset=known.asset,
+        evidence_until=iso(known.until),
+        valid_until=iso(known.until + VALID_FOR),
+        price=known.price,
+        lean=result.lean,
+        why=result.reason,
+        agreement=result.agreement,
+        contested=result.contested,
+        risk_profile=profile,
+        weights=dict(WEIGHTS[profile]),
+        under_other_profiles=_others(votes, profile, is_avoided),
+        seats=seats,
+        missing=known.missing,
+        source_type="NO_QUORUM" if result.reason == "NO_QUORUM" else source_type,
+        models=tuple(models),
+        cost_usd=cost_usd,
+        elapsed_ms=elapsed_ms,
+        flags=("contested",) if result.contested else (),
+        evidence_hash=evidence_hash,
+        rubric_version=RUBRIC_VERSION,
+        final_statement=statement(known.symbol, result),
+        hindsight=False,
+    )
+
+
+def hash_of_evidence(known: CommitteeEvidence) -> str:
+    """Return the name of some evidence: the first half of the SHA-256 of all that seats read."""
+    facts = [one.model_dump() for seat in SEATS for one in known.facts.get(seat, ())]
+    text = to_json([known.symbol, iso(known.until), known.price, facts, [*known.sources]])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def name_of_question(known: CommitteeEvidence, models: Sequence[str], again: int = 0) -> str:
+    """Return the name of what is asked of whom: the same one never asks a model twice."""
+    identity = to_json([hash_of_evidence(known), [*models], RUBRIC_VERSION, again])
+    return hashlib.sha256(identity.encode()).hexdigest()[:16]
+
+
+def reports_of(card: DecisionCard) -> dict[Seat, SeatReport | None]:
+    """Return the reports that a card was counted from, without a model's words."""
+    stances = {word: stance for stance, word in DECISIONS.items()}
+    return {
+        one.seat: SeatReport(
+            seat=one.seat, stance=stances[one.stance], trust=one.confidence, claim=one.claim,
+            points_for=one.points_for, points_against=one.points_against, flags=one.flags,
+        )
+        if one.stance and one.confidence
+        else None
+        for one in card.seats
+        if one.counted
+    }  # fmt: skip
+
+
+def statement(symbol: str, result: VoteResult) -> str:
+    """Return what the votes come to in one or two sentences, from numbers alone."""
+    shares = f"agreement {result.agreement:.2f}, confidence {result.confidence:.2f}"
+    if result.reason == "NO_QUORUM":
+        return f"{symbol}: no quorum, {WHY[result.reason]}. Decision: hold."
+    if result.reason == "NONE":
+        return f"{symbol}: {result.decision} ({shares})."
+    return f"{symbol} leans to {result.lean} ({shares}). Decision: hold, as {WHY[result.reason]}."
+
+
+def _others(
+    votes: Mapping[Seat, SeatVote], profile: RiskProfile, is_avoided: bool
+) -> dict[RiskProfile, Decision]:
+    """Return the decision of the same votes under each other risk profile."""
+    results = {
+        other: count_votes(votes, other, is_avoided=is_avoided)
+        for other in PROFILES
+        if other != profile
+    }
+    return {other: result.decision for other, result in results.items() if result is not None}
+
+
+def _seat(
+    seat: Seat,
+    known: CommitteeEvidence,
+    reports: Mapping[Seat, SeatReport | None],
+    first: Mapping[Seat, SeatReport | None],
+) -> CardSeat:
+    report, before = reports.get(seat), first.get(seat)
+    points = () if report is None else (*report.points_for, *report.points_against)
+    if report is not None:
+        claim = claim_of(seat, report.stance, known, report.points_for or points)
+    else:
+        claim = "No answer came." if seat in reports else "Too little is known to vote."
+    return CardSeat(
+        seat=seat,
+        stance=DECISIONS[report.stance] if report else None,
+        first_stance=DECISIONS[before.stance] if before else None,
+        counted=seat in reports,
+        answered=report is not None,
+        failed=seat in reports and report is None,
+        confidence=report.trust if report else None,
+        trust=round(report.vote.weight, 4) if report else 0.0,
+        claim=claim,
+        points_for=report.points_for if report else (),
+        points_against=report.points_against if report else (),
+        evidence=tuple(one for one in known.facts.get(seat, ()) if feature_of(one) in points),
+        flags=report.flags if report else (),
+    )

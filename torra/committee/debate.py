@@ -1,0 +1,228 @@
+"""Two rounds of three seats with models: blind and together, then each with the others' votes.
+
+A seat's reply is a vote of fields (torra.committee.seats). In the second round a seat reads the
+numbers of the others and their claims as quotes; what moves its vote is new evidence alone. Whoever
+asks hands in a function; a call, a round and the whole have their time, the least of which counts.
+A seat that gives no usable answer in the first round has failed; in the second one its first report
+stands. Nothing here raises for what a model does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Protocol
+
+from agents.contracts import Prompt, Role
+from agents.texts.fence import clean
+from scoring_rubric import EVIDENCE, OPENED, QUOTES, REPLY
+from torra.clock import Clock, iso, token
+from torra.committee import fundamental_seat, sentiment_seat, valuation_seat
+from torra.committee.evidence import CommitteeEvidence
+from torra.committee.seats import (
+    LONGEST_CLAIM,
+    STANCES,
+    SeatReport,
+    feature_of,
+    leans,
+    reply_schema,
+    report_of,
+    second_vote,
+)
+from torra.committee.votes import SEATS, Seat
+from torra.desk.models.off_tick import ACCOUNT_FAULTS, OffTickReply
+from torra.services import in_background
+from torra.time_limit import settle
+
+ROLES: Final[Mapping[Seat, Role]] = {
+    "fundamental": fundamental_seat.ROLE,
+    "sentiment": sentiment_seat.ROLE,
+    "valuation": valuation_seat.ROLE,
+}
+
+WHOLE_S: Final = 120.0
+ROUND_S: Final = 45.0
+CALL_S: Final = 30.0
+"""Real seconds of a committee, of a round, of a call; the least that is left counts."""
+
+PAUSES_S: Final = (1.0, 2.0, 4.0)
+"""Real seconds before a busy vendor is asked again."""
+
+FORM: Final = (
+    'The reply: {"stance": 1 buy, 0 hold or -1 reduce, "confidence": "high"|"medium"|"low", '
+    '"claim": one sentence of at most 40 words, "points_for": ids of listed evidence for your '
+    'stance, "points_against": ids against it, "falsifiers": up to 3 sentences, what would prove '
+    "you wrong}"
+)
+SECOND: Final = (
+    "Second round. A changed stance or a higher confidence counts only with evidence that you have "
+    "not cited yet. Answer anew, in full."
+)
+
+Tell = Callable[..., None]
+"""Takes an event of a committee: its name, then its fields by name."""
+
+
+class AskSeat(Protocol):
+    """Asks a seat's model once, and waits until a moment of the clock's monotonic seconds."""
+
+    def __call__(
+        self, role: Role, prompt: Prompt, schema: Mapping[str, Any], number: int, deadline: float
+    ) -> OffTickReply:
+        """Return what became of the request; never raises for a vendor's fault."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SeatDebate:
+    """What the seats said: in the first round, and what counts after the last one.
+
+    None is a seat that failed; `triggers` has the code of its failure. `usd` is what was paid.
+    """
+
+    first: Mapping[Seat, SeatReport | None]
+    last: Mapping[Seat, SeatReport | None]
+    triggers: Mapping[Seat, str] = field(default_factory=dict)
+    usd: float = 0.0
+
+
+def debate(
+    known: CommitteeEvidence,
+    ask: AskSeat,
+    clock: Clock,
+    *,
+    rounds: int = 2,
+    tell: Tell = lambda *_, **__: None,
+    whole_s: float = WHOLE_S,
+    round_s: float = ROUND_S,
+    call_s: float = CALL_S,
+) -> SeatDebate:
+    """Return what the seats say that have evidence; each is asked once a round."""
+    end = clock.monotonic() + whole_s
+    seated = [seat for seat in SEATS if seat in known.facts]
+    asking = partial(_round, known, ask, clock, tell=tell, end=end, round_s=round_s, call_s=call_s)
+    replies, first = asking(1, {seat: _prompt(seat, known) for seat in seated})
+    usd = sum(one.usd for one in replies.values())
+    triggers = {seat: replies[seat].trigger or "GARBAGE" for seat in seated if not first[seat]}
+    last = dict(first)
+    spoke = {seat: report for seat, report in first.items() if report is not None}
+    # a fault of the account meets every further call
+    goes_on = rounds > 1 and len(spoke) > 1 and not {*triggers.values()} & ACCOUNT_FAULTS
+    if goes_on and clock.monotonic() < end:
+        prompts = {seat: _second(seat, known, spoke) for seat in spoke}
+        replies, second = asking(2, prompts)
+        usd += sum(one.usd for one in replies.values())
+        for seat, report in second.items():
+            if report is not None:
+                last[seat] = second_vote(spoke[seat], report, known)
+    return SeatDebate(first, last, triggers, usd)
+
+
+def _round(
+    known: CommitteeEvidence,
+    ask: AskSeat,
+    clock: Clock,
+    number: int,
+    prompts: Mapping[Seat, Prompt],
+    *,
+    tell: Tell,
+    end: float,
+    round_s: float,
+    call_s: float,
+) -> tuple[dict[Seat, OffTickReply], dict[Seat, SeatReport | None]]:
+    """Ask every seat at once; a seat whose answer is not there at the round's end has none."""
+    until = min(end, clock.monotonic() + round_s)
+    answers: dict[Seat, Future[OffTickReply]] = {}
+    for seat, prompt in prompts.items():
+        tell("agent_start", agent=seat, round=number)
+        answers[seat] = Future()
+        work = partial(_reply, known, ask, clock, seat, prompt, number, until, call_s)
+        in_background("seat", partial(settle, answers[seat], work))
+    wait(answers.values(), max(0.0, until - clock.monotonic()))
+    replies, reports = {}, dict[Seat, SeatReport | None]()
+    for seat, answer in answers.items():
+        reply = _result(answer)
+        report = report_of(reply.document, seat, known)
+        replies[seat], reports[seat] = reply, report
+        if report is None:
+            error = reply.trigger or "GARBAGE"
+            tell("agent_error", agent=seat, round=number, error=error)
+        else:
+            tell("agent_complete", agent=seat, round=number, summary=report.claim)
+    return replies, reports
+
+
+def _result(answer: Future[OffTickReply]) -> OffTickReply:
+    """Return an answer that is there in time, and else why there is none."""
+    if not answer.done():
+        return OffTickReply(None, "TIMEOUT", "no answer in time")
+    error = answer.exception()
+    if error is not None:
+        return OffTickReply(None, "NETWORK", type(error).__name__)
+    return answer.result()
+
+
+def _reply(
+    known: CommitteeEvidence,
+    ask: AskSeat,
+    clock: Clock,
+    seat: Seat,
+    prompt: Prompt,
+    number: int,
+    until: float,
+    call_s: float,
+) -> OffTickReply:
+    """Ask one seat; a busy vendor is asked again after a pause, within the call's time."""
+    deadline = min(until, clock.monotonic() + call_s)
+    schema = reply_schema([*leans(seat, known)])
+    reply = ask(ROLES[seat], prompt, schema, number, deadline)
+    for pause in PAUSES_S:
+        if reply.trigger != "BUSY" or clock.monotonic() + pause >= deadline:
+            break
+        clock.sleep(pause)
+        again = ask(ROLES[seat], prompt, schema, number, deadline)
+        reply = again._replace(usd=again.usd + reply.usd)
+    return reply
+
+
+# --- prompts --------------------------------------------------------------------------------------
+
+
+def _prompt(seat: Seat, known: CommitteeEvidence) -> Prompt:
+    """Return the question of the first round: evidence, and nothing of what others say."""
+    role = ROLES[seat]
+    task = " ".join(role.task.split())
+    system = f"You are the {role.title}.\n{task}\n{EVIDENCE}\n{QUOTES}\n{REPLY}\n{FORM}"
+    lines = [f"{feature_of(one)} = {one.value} {one.unit}".strip() for one in known.facts[seat]]
+    where = f"Symbol {clean(known.symbol, 60)}, {known.asset or 'no asset class'}"
+    ends = f"Evidence until {iso(known.until)}:"
+    listed = tuple(feature_of(one) for one in known.facts[seat])
+    return Prompt(system, "\n".join([where, ends, *lines]), "report", listed)
+
+
+def _second(seat: Seat, known: CommitteeEvidence, spoke: Mapping[Seat, SeatReport]) -> Prompt:
+    """Return the question of the second round: the others' votes, and their claims as quotes."""
+    prompt, nonce = _prompt(seat, known), token()
+    own = spoke[seat]
+    lines = [
+        SECOND,
+        f"Your first answer: {STANCES[own.stance]}, {own.trust}; it cited {_ids(own)}",
+        f"Random word: {nonce}",
+    ]
+    for other, report in spoke.items():
+        if other != seat:
+            lines += [
+                f"{other}: {STANCES[report.stance]}, {report.trust}; it cited {_ids(report)}",
+                f"{OPENED}{nonce} {other}",
+                clean(report.claim, LONGEST_CLAIM, nonce),
+                f"QUOTE>>> {nonce}",
+            ]
+    user = "\n".join([prompt.user, *lines])
+    return Prompt(prompt.system, user, prompt.shape, prompt.evidence)
+
+
+def _ids(report: SeatReport) -> str:
+    cited: Sequence[str] = (*report.points_for, *report.points_against)
+    return ", ".join(cited) or "nothing"

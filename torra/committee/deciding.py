@@ -1,0 +1,199 @@
+"""One question to the committee: evidence, votes, and the card of them.
+
+Where the profile of the symbol asks a vendor, the seats are its deep model, asked beside the ticks
+and from what they can spare (torra.desk.models.off_tick). Where it does not, or no key is there,
+the rules vote. The rules never fail and never cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from agent_config import VENDORS, AgentSettings, route
+from agents.contracts import Prompt, Role
+from instance_database import Database
+from torra.clock import System
+from torra.committee import seats
+from torra.committee.card import (
+    DecisionCard,
+    SourceType,
+    card_of,
+    hash_of_evidence,
+    name_of_question,
+    reports_of,
+)
+from torra.committee.debate import ROLES, SeatDebate, Tell, debate
+from torra.committee.evidence import CommitteeEvidence, evidence
+from torra.committee.example import SYMBOL, example_desk
+from torra.committee.votes import VOTES, RiskProfile
+from torra.desk.models.access import open_models
+from torra.desk.models.off_tick import WARMING, OffTickKey, OffTickModel, OffTickReply, alone
+from torra.errors import ConfigError, TorraError
+from torra.store.research import cards as card_table
+from torra.tick.spending import streams_of
+from torra.tools.desk_reader import DeskReader
+
+CLOCK: Final = System()
+
+ALL_FAILED: Final = "ALL_FAILED"
+
+
+class CommitteeError(TorraError):
+    """Every seat that was asked failed: there is no card."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitteeDesk:
+    """Where a committee sits: the desk as it reads it, and what it asks and books with.
+
+    `tell` takes what happens while it sits. `again` counts the cards that were asked for once more
+    of the same evidence.
+    """
+
+    home: Path
+    reader: DeskReader
+    database: Database
+    environment: Mapping[str, str]
+    tell: Tell = lambda *_, **__: None
+    again: int = 0
+
+
+def by_rules(
+    reader: DeskReader,
+    known: CommitteeEvidence,
+    risk: RiskProfile,
+    source_type: SourceType = "RULES",
+    begun: float | None = None,
+) -> DecisionCard:
+    """Return the card of some evidence as the rules vote, without key or network.
+
+    A seat that knows too little abstains. `begun` is when it all began, monotonic seconds.
+    """
+    since = CLOCK.monotonic() if begun is None else begun
+    reports = {seat: seats.by_rules(seat, known) for seat in known.facts}
+    card = card_of(
+        known, reports, risk, now=reader.now, source_type=source_type, elapsed_ms=_ms(since)
+    )
+    assert card is not None, "rules never fail"  # noqa: S101 - a seat without facts is not asked
+    return card
+
+
+def decide(desk: CommitteeDesk, name: str, risk: RiskProfile) -> DecisionCard:
+    """Return the card of an instance and store it; the same evidence asks no model twice.
+
+    Raises ConfigError for an unknown instance, CommitteeError where every model failed, and
+    StoreUnavailable.
+    """
+    known = evidence(desk.reader, name)
+    agents = desk.reader.profiles[desk.reader.instance(name).id].agents
+    models = _models(desk, known, agents)
+    asked = name_of_question(known, models, desk.again)
+    row = card_table.card_of_asked(desk.database, asked)
+    if row is not None:
+        stored = DecisionCard.model_validate_json(row["document"])
+        card = stored if stored.risk_profile == risk else _recounted(desk, known, stored, risk)
+    elif models:
+        card = _by_models(desk, name, known, agents, models, risk)
+    else:
+        card = by_rules(desk.reader, known, risk)
+    card_table.add_card(desk.database, {
+        "card_id": card.card_id, "asked": asked, "symbol": card.symbol,
+        "evidence_until": card.evidence_until, "document": card.model_dump_json(),
+    })  # fmt: skip
+    return card
+
+
+def _models(
+    desk: CommitteeDesk, known: CommitteeEvidence, agents: AgentSettings
+) -> tuple[str, ...]:
+    """Return the models that are asked, VENDOR:MODEL; none where the rules vote."""
+    role = next(iter(ROLES.values()))
+    vendor, model = route(agents.model(role.id, role.tier), agents.provider)
+    wanted = desk.reader.settings.committee.model and len(known.facts) >= VOTES
+    return (f"{vendor}:{model}",) if wanted and vendor in VENDORS else ()
+
+
+def _recounted(
+    desk: CommitteeDesk, known: CommitteeEvidence, stored: DecisionCard, risk: RiskProfile
+) -> DecisionCard:
+    """Return a stored card under another risk profile: the same votes, and nothing to pay."""
+    card = card_of(
+        known, reports_of(stored), risk, now=desk.reader.now, source_type=stored.source_type,
+        models=stored.models, again=desk.again,
+    )  # fmt: skip
+    assert card is not None, "a card is never of failures alone"  # noqa: S101
+    return card
+
+
+def _by_models(
+    desk: CommitteeDesk,
+    name: str,
+    known: CommitteeEvidence,
+    agents: AgentSettings,
+    models: tuple[str, ...],
+    risk: RiskProfile,
+) -> DecisionCard:
+    begun = CLOCK.monotonic()
+    try:
+        found = _debated(desk, name, known, agents)
+    except ConfigError:
+        return by_rules(desk.reader, known, risk, "RULES_STOOD_IN", begun)
+    card = card_of(
+        known,
+        found.last,
+        risk,
+        now=desk.reader.now,
+        first=found.first,
+        source_type="PARTIAL" if found.triggers else "COMMITTEE",
+        models=models,
+        cost_usd=round(found.usd, 9),
+        elapsed_ms=_ms(begun),
+        again=desk.again,
+    )
+    if card is None:
+        why = ", ".join(f"{seat} {code}" for seat, code in found.triggers.items())
+        raise CommitteeError(f"{ALL_FAILED}: no seat gave a usable answer ({why})")
+    return card
+
+
+def _debated(
+    desk: CommitteeDesk, name: str, known: CommitteeEvidence, agents: AgentSettings
+) -> SeatDebate:
+    """Ask the models of the seats; raises ConfigError where the vendor cannot be opened."""
+    reader, settings = desk.reader, desk.reader.settings.committee
+    profile = reader.instance(name).profile
+    key = OffTickKey("committee", f"{known.symbol}|{hash_of_evidence(known)[:12]}|{desk.again}")
+    models = open_models(desk.home, desk.database, desk.environment)
+    try:
+        models.apply_blocks()
+        asks = {
+            role.id: OffTickModel(
+                models=models, database=desk.database, profile=profile, agents=agents,
+                settings=alone(agents, role), kind="committee", key=key,
+                streams=streams_of(reader.instances, profile),
+            )
+            for role in ROLES.values()
+        }  # fmt: skip
+        models.clients.ready(WARMING)
+
+        def ask(
+            role: Role, prompt: Prompt, schema: Mapping[str, Any], number: int, deadline: float
+        ) -> OffTickReply:
+            return asks[role.id].ask(prompt, schema, role=role, deadline=deadline, round=number)
+
+        return debate(known, ask, CLOCK, rounds=settings.rounds, tell=desk.tell)
+    finally:
+        models.close()
+
+
+def example_card(risk: RiskProfile, *, turned: bool = False) -> DecisionCard:
+    """Return the card of the invented company, of the good year or of the bad one."""
+    with example_desk(turned=turned) as reader:
+        return by_rules(reader, evidence(reader, SYMBOL), risk)
+
+
+def _ms(begun: float) -> float:
+    return round((CLOCK.monotonic() - begun) * 1000, 1)
