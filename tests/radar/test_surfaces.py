@@ -42,7 +42,7 @@ from torra.radar.scan import scan
 from torra.store import jobs as job_table
 from torra.store import radar_runs
 from torra.trading.commanding import COMMAND_LINE
-from torra.words.radar import CODES, mode_sentence
+from torra.words.radar import CODES, mode_sentence, words_of
 
 JSON = {"Accept": "application/json"}
 RUN = "/api/v1/radar/run"
@@ -143,6 +143,8 @@ def test_the_page_and_home_show_the_newest_run(pages: Pages) -> None:
     pages.text("/radar?run=99", 404)
     assert "1 scans: ai 0%, rules 100%" in pages.text("/health")
     assert "0 s ago" in page and "of an earlier close" not in page
+    meanings = html.unescape(page.partition('id="meanings"')[2])
+    assert all(words_of(code).meaning in meanings for code in CODES["act"] | CODES["watch"])
 
 
 def test_the_page_says_that_bars_have_closed_since(
