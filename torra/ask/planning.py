@@ -3,7 +3,7 @@
 A row's scope: `each` is once for every symbol that was named, else for the first of the desk;
 `named` only for named ones; `desk` only where none is named; `once` is once; `terms` looks for
 words of the question in the docs, fewer of them each time, until a text has them. MOST_CALLS at
-most. What reads one stream reads it as of the bar that the question is about, where it is.
+most. What reads the history of symbols reads it as of the tick that is asked about, where one is.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def retrieve(
     """Run the plan of a question; `asked` are the instances of its symbols, `at` is its close."""
     then = reader if at is None else DeskReader(**{**vars(reader), "as_of": at})
     calls = [*_calls(reader, reading, asked)][:MOST_CALLS]
-    of_stream = [call for call in calls if "timeframe" in TOOLS[call.tool].args.model_fields]
+    of_stream = [call for call in calls if "symbol" in TOOLS[call.tool].args.model_fields]
     rest = [call for call in calls if call not in of_stream]
     results = [
         *zip(of_stream, executor.together(then, of_stream), strict=True),
