@@ -70,6 +70,19 @@ def test_with_one_symbol_here_the_other_is_named_and_not_cited(homes: list[AskHo
     assert not [cite.id for cite in answer.citations if any(name in cite.id for name in others)]
 
 
+def test_an_instance_is_asked_about_by_its_name_or_its_tick(homes: list[AskHome]) -> None:
+    """The fourth has the symbol of the first."""
+    one = homes[2]
+    named = ask(one.desk, one.database, "how is BTCUSD-04?")
+    (bar,) = one.database.column(
+        "SELECT max(bar_time) FROM chains WHERE instance = 'BTCUSD-04' AND timeframe = 'M15'"
+    )
+    about = ask(one.desk, one.database, "why?", about=f"BTCUSD-04|M15@{bar}")
+    for answer in (named, about):
+        ids = [cite.id for cite in answer.citations if "|" in cite.id]
+        assert ids and all(one.startswith("BTCUSD-04|") for one in ids)
+
+
 def test_a_session_is_its_persons_own(homes: list[AskHome]) -> None:
     one = homes[1]
     first = ask(one.desk, one.database, "how is gold?", person="anna")

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
 from pathlib import Path
@@ -40,6 +40,11 @@ PLAN: Final = [
 
 IDLE: Final = WORDS["idle"]["any"]
 
+SUBJECT: Final = re.compile(
+    r"(?:pattern\.[^|]+\||changed\.|radar\.\w+\.)?([^|]+)\||book\.(.+)\.\w+$"
+)
+"""Where the id of a fact names an instance."""
+
 TERM: Final = re.compile(r"[A-Za-z][A-Za-z_]{3,}")
 MOST_TERMS: Final = 3
 
@@ -60,7 +65,7 @@ def retrieve(
     at: datetime | None,
 ) -> Retrieval:
     """Run the plan of a question; `asked` are the instances of its symbols, `at` is its close."""
-    then = reader if at is None else DeskReader(**{**vars(reader), "as_of": at})
+    then = reader if at is None else replace(reader, as_of=at)
     calls = [*_calls(reader, reading, asked)][:MOST_CALLS]
     of_stream = [call for call in calls if "symbol" in TOOLS[call.tool].args.model_fields]
     rest = [call for call in calls if call not in of_stream]
@@ -125,9 +130,8 @@ def _step(call: ToolCall, result: ToolResult) -> PlanStep:
     )
 
 
-def about_others(fact: Fact, others: Iterable[str]) -> bool:
-    """Return whether a fact is of an instance that was not asked about, by its id."""
-    return any(
-        fact.id.startswith(f"{name}|") or re.search(rf"\.{re.escape(name)}[.|]", fact.id)
-        for name in others
-    )
+def without(retrieval: Retrieval, others: Collection[str]) -> Retrieval:
+    """Return what was retrieved without the facts of some instances, which their ids name."""
+    subjects = ((one, SUBJECT.match(one.id)) for one in retrieval.facts)
+    facts = (one for one, match in subjects if not match or (match[1] or match[2]) not in others)
+    return replace(retrieval, facts=tuple(facts))
