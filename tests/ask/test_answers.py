@@ -66,8 +66,11 @@ def test_nothing_stored_about_a_symbol_is_said_and_nothing_else(homes: list[AskH
 def test_with_one_symbol_here_the_other_is_named_and_not_cited(homes: list[AskHome]) -> None:
     answer = ask(homes[1].desk, homes[1].database, "compare gold and silver")
     assert "NOT_STORED" in answer.unknown and answer.citations
-    others = ("BTCUSD", "EURUSD")
-    assert not [cite.id for cite in answer.citations if any(name in cite.id for name in others)]
+    held = ask(homes[1].desk, homes[1].database, "what is open on gold, and its size?")
+    for one in (answer, held):
+        ids = [cite.id for cite in one.citations]
+        assert ids and not [cite for cite in ids if "BTCUSD" in cite or "EURUSD" in cite]
+        assert one.portfolio_impact == "" and one.retrieval_plan.portfolio_hits == ()
 
 
 def test_an_instance_is_asked_about_by_its_name_or_its_tick(homes: list[AskHome]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.faults.planted_ask import ASK
 from tests.faults.planted_debate import DEBATE
 from tests.faults.planted_doors import DOORS
 from tests.faults.planted_firm import FIRM
@@ -23,6 +24,8 @@ from tests.faults.planted_trading import TRADING
 from tests.faults.planting import Fault, faults
 
 FAULTS: Final[tuple[Fault, ...]] = (
-    *faults(STORAGE, DEBATE, HOSTED, LESSONS, FIRM, SWARM, TRADING, TEXTS, DOORS, TOOLS, RADAR),
+    *faults(
+        STORAGE, DEBATE, HOSTED, LESSONS, FIRM, SWARM, TRADING, TEXTS, DOORS, TOOLS, RADAR, ASK
+    ),
 )
 """In the order of the page."""
