@@ -117,8 +117,10 @@ ORACLE: dict[str, str] = {
         "SELECT (n - strftime('%s', :now) % n) / 60.0 FROM "
         "(SELECT CASE :t WHEN 'M15' THEN 900 ELSE 3600 END n)"
     ),
-    r"changed\.ticks": "SELECT count(*) FROM chains",
-    r"changed\.verdicts": "SELECT count(*) FROM chains WHERE verdict <> l1_verdict",
+    r"changed\.((?P<i>[^|]+)\.)?(?P<what>ticks|verdicts)": (
+        "SELECT count(*) FROM chains WHERE (:what = 'ticks' OR verdict <> l1_verdict) "
+        "AND (:i IS NULL OR instance = :i)"
+    ),
     r"changed\.(?P<k>.+)/(?P<c>l1|done)\.verdict": (
         "SELECT CASE '{c}' WHEN 'l1' THEN l1_verdict ELSE verdict END FROM chains "
         "WHERE torra_key = :k"
