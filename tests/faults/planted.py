@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.faults.planted_ask import ASK
 from tests.faults.planted_committee import COMMITTEE
 from tests.faults.planted_debate import DEBATE
 from tests.faults.planted_doors import DOORS
@@ -25,17 +26,7 @@ from tests.faults.planting import Fault, faults
 
 FAULTS: Final[tuple[Fault, ...]] = (
     *faults(
-        STORAGE,
-        DEBATE,
-        HOSTED,
-        LESSONS,
-        FIRM,
-        SWARM,
-        TRADING,
-        TEXTS,
-        DOORS,
-        TOOLS,
-        RADAR,
+        STORAGE, DEBATE, HOSTED, LESSONS, FIRM, SWARM, TRADING, TEXTS, DOORS, TOOLS, RADAR, ASK,
         COMMITTEE,
     ),
 )

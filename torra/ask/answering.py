@@ -21,7 +21,7 @@ from instance_database import Database
 from torra.ask import reading as texts
 from torra.ask.answer import ChatAnswer, CitedFact, Mode, PlanStep, Quality, RetrievalPlan
 from torra.ask.model_choice import ModelChoice, choose
-from torra.ask.planning import Retrieval, about_others, retrieve
+from torra.ask.planning import Retrieval, retrieve, without
 from torra.ask.reading import REFUSED, Question
 from torra.clock import System, duration, iso, parse, token
 from torra.config import Instance
@@ -123,7 +123,7 @@ def ask(
     known = _known(reader)
     names = [name for one in known.values() for name in (one.id, one.symbol, one.broker_name)]
     read = texts.read(question, names, _before(database, person, session))
-    read, at = _about(reader, read, about)
+    read, at = _about(reader, read, about, known)
     draft = _draft(reader, database, read, known, at)
     answer = _answer(read, draft, _choice(read, draft), reader, portfolio, session)
     model = ModelChoice()
@@ -173,9 +173,13 @@ def _mode(answer: ChatAnswer, model: ModelChoice) -> Mode:
 
 
 def _known(reader: DeskReader) -> dict[str, Instance]:
-    """Return the desk's instances by their canonical symbols, hosted ones behind its own."""
+    """Return the desk's instances by name and canonical symbol, hosted ones behind its own.
+
+    Of several with one symbol that is the first.
+    """
     every = (*hosted_instances(reader.database), *reversed(reader.instances))
-    return {texts.canonical(one.symbol): one for one in every}
+    by_name = {one.id: one for one in every}
+    return by_name | {texts.canonical(one.symbol): one for one in every}
 
 
 def _before(database: Database, person: str, session: str) -> Question | None:
@@ -184,7 +188,9 @@ def _before(database: Database, person: str, session: str) -> Question | None:
     return Question.model_validate_json(rows[0]["reading"]) if rows else None
 
 
-def _about(reader: DeskReader, read: Question, about: str) -> tuple[Question, datetime | None]:
+def _about(
+    reader: DeskReader, read: Question, about: str, known: Mapping[str, Instance]
+) -> tuple[Question, datetime | None]:
     """Return a reading with the stream of the tick that it is about, and that tick's close."""
     if not about:
         return read, None
@@ -197,7 +203,9 @@ def _about(reader: DeskReader, read: Question, about: str) -> tuple[Question, da
         raise ConfigError(
             "about: write INSTANCE|TIMEFRAME@TIME of a bar, such as a tick's page has"
         )
-    symbol = texts.canonical(reader.instance(match[1]).symbol)
+    one = reader.instance(match[1])
+    symbol = texts.canonical(one.symbol)
+    symbol = symbol if known[symbol].id == one.id else one.id
     if read.symbols not in ((), (symbol,)):
         return read, None  # it asks about another one
     more = {"symbols": (symbol,), "timeframe": read.timeframe or match[2]}
@@ -220,10 +228,14 @@ def _draft(
         return Material(unknown=("NOT_STORED",))
     executor = Executor(f"ask-{token(8)}", database)
     evidence = retrieve(reader, executor, read, here, at)
-    others = {one.id for one in known.values()} - {one.id for one in here} if here else ()
-    facts = [one for one in _ordered(read, evidence.facts) if not about_others(one, others)][
-        :MOST_CANDIDATES
-    ]
+    if here:
+        others = {
+            one.id
+            for one in known.values()
+            if not {one.id, texts.canonical(one.symbol)} & {*read.symbols}
+        }
+        evidence = without(evidence, others)
+    facts = _ordered(read, evidence.facts)[:MOST_CANDIDATES]
     sentences = [*_greatest(read, facts), *((_text(one), (one.id,)) for one in facts)]
     candidates = [
         Sentence(id=f"s{number}", text=text, cites=cites)
@@ -385,12 +397,8 @@ def _impact(
     Of a question without a symbol that are all of them.
     """
     facts = [one for one in draft.evidence.facts if re.match(r"book\..+\.(lots|r|stop_r)$", one.id)]
-    names = dict.fromkeys(one.id.split(".", 1)[1].rpartition(".")[0] for one in facts)
-    held = [name for name in names if not read.symbols or texts.canonical(name) in read.symbols]
-    lines = [
-        one.sentence for one in facts
-        if one.sentence and one.id.split(".", 1)[1].rpartition(".")[0] in held
-    ]  # fmt: skip
+    held = dict.fromkeys(one.id.split(".", 1)[1].rpartition(".")[0] for one in facts)
+    lines = [one.sentence for one in facts if one.sentence]
     claimed = [
         one for one in map(texts.canonical, portfolio) if not read.symbols or one in read.symbols
     ]

@@ -3,15 +3,15 @@
 A row's scope: `each` is once for every symbol that was named, else for the first of the desk;
 `named` only for named ones; `desk` only where none is named; `once` is once; `terms` looks for
 words of the question in the docs, fewer of them each time, until a text has them. MOST_CALLS at
-most. What reads one stream reads it as of the bar that the question is about, where it is.
+most. What reads the history of symbols reads it as of the tick that is asked about, where one is.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
 from pathlib import Path
@@ -40,6 +40,11 @@ PLAN: Final = [
 
 IDLE: Final = WORDS["idle"]["any"]
 
+SUBJECT: Final = re.compile(
+    r"(?:pattern\.[^|]+\||changed\.|radar\.\w+\.)?([^|]+)\||book\.(.+)\.\w+$"
+)
+"""Where the id of a fact names an instance."""
+
 TERM: Final = re.compile(r"[A-Za-z][A-Za-z_]{3,}")
 MOST_TERMS: Final = 3
 
@@ -60,9 +65,9 @@ def retrieve(
     at: datetime | None,
 ) -> Retrieval:
     """Run the plan of a question; `asked` are the instances of its symbols, `at` is its close."""
-    then = reader if at is None else DeskReader(**{**vars(reader), "as_of": at})
+    then = reader if at is None else replace(reader, as_of=at)
     calls = [*_calls(reader, reading, asked)][:MOST_CALLS]
-    of_stream = [call for call in calls if "timeframe" in TOOLS[call.tool].args.model_fields]
+    of_stream = [call for call in calls if "symbol" in TOOLS[call.tool].args.model_fields]
     rest = [call for call in calls if call not in of_stream]
     results = [
         *zip(of_stream, executor.together(then, of_stream), strict=True),
@@ -125,9 +130,8 @@ def _step(call: ToolCall, result: ToolResult) -> PlanStep:
     )
 
 
-def about_others(fact: Fact, others: Iterable[str]) -> bool:
-    """Return whether a fact is of an instance that was not asked about, by its id."""
-    return any(
-        fact.id.startswith(f"{name}|") or re.search(rf"\.{re.escape(name)}[.|]", fact.id)
-        for name in others
-    )
+def without(retrieval: Retrieval, others: Collection[str]) -> Retrieval:
+    """Return what was retrieved without the facts of some instances, which their ids name."""
+    subjects = ((one, SUBJECT.match(one.id)) for one in retrieval.facts)
+    facts = (one for one, match in subjects if not match or (match[1] or match[2]) not in others)
+    return replace(retrieval, facts=tuple(facts))

@@ -116,20 +116,23 @@ CLEAR: Final = 3.0
 """Sum of weights from which a follow-up has an intent of its own."""
 
 
+NAMES: Final = ("password", "passwort", "contraseña", "senha", "token", "key", "secret", "pin")
 SECRETS: Final = re.compile(
     r"(?<![\w-])(?:"
     r"(?:sk|pk|rk|ghp|gho|xox[abp]|akia|aiza|eyj|bot)[-_a-z0-9]{8,}"
     r"|[\w.+-]+@[\w-]+\.\w+"  # a mail address
     r"|\d{6,}"  # an account, or a code
-    r"|(?=[\w/+=-]*\d)(?=[\w/+=-]*[a-z])[\w/+=-]{16,}"
-    r"|(?<=password )\S+|(?<=passwort )\S+|(?<=token )\S{6,}|(?<=key )\S{6,}|(?<=secret )\S+"
-    r"|(?<=password: )\S+|(?<=token: )\S+|(?<=key: )\S+|(?<=password is )\S+|(?<=key is )\S+"
-    r"|(?<=token is )\S+|(?<=secret is )\S+)",
+    r"|(?=[\w/+=-]*\d)(?=[\w/+=-]*[a-z])[\w/+=-]{16,}|"
+    + "|".join(
+        rf"(?<={name} )(?=\S*[\d!@#$%^&*])\S{{4,}}|(?<={name} is )\S+|(?<={name}: )\S+"
+        for name in NAMES
+    )
+    + ")",
     re.IGNORECASE,
 )
 """What may be a secret, an address or an account number."""
 
-MASK: Final = "(masked)"
+MASK: Final = "(***)"
 
 
 class Question(Value):

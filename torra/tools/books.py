@@ -73,7 +73,8 @@ def changed_by_agents(reader: DeskReader, args: Any) -> Iterator[Fact]:
     """Yield how often agents changed a verdict, and what the newest changes came to."""
     name = args.symbol and reader.instance(args.symbol).id
     page = listing.listed(reader.database, reader.settings, instance=name, limit=args.limit)
-    yield from facts_of("effect", page, "changed.", iso(reader.as_of), BOOKS)
+    prefix, of = (f"changed.{name}.", f" of {name}") if name else ("changed.", "")
+    yield from facts_of("effect", page, prefix, iso(reader.as_of), BOOKS, of=of)
     for one in page.ticks:
         yield from facts_of("change", one, f"changed.{one.key}/", one.close_time, BOOKS)
 
