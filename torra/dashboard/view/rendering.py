@@ -72,7 +72,7 @@ MENU: Final = (
     ),
     Room(
         "Research",
-        (MenuPage("ask_page", "Ask"), MenuPage("replays", "Replays"), MenuPage("jobs", "Jobs")),
+        (MenuPage("replays", "Replays"), MenuPage("jobs", "Jobs"), MenuPage("ask_page", "Ask")),
         ("replay", "job"),
     ),
     Room(
