@@ -24,7 +24,7 @@ from torra.dashboard.app import create_app
 from torra.dashboard.doors import access_file
 from torra.dashboard.doors.access import Access
 from torra.dashboard.doors.access_file import Owner
-from torra.dashboard.screens import ask as screen
+from torra.dashboard.streams import ask as screen
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.errors import ConfigError
