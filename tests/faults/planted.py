@@ -26,7 +26,18 @@ from tests.faults.planting import Fault, faults
 
 FAULTS: Final[tuple[Fault, ...]] = (
     *faults(
-        STORAGE, DEBATE, HOSTED, LESSONS, FIRM, SWARM, TRADING, TEXTS, DOORS, TOOLS, RADAR, ASK,
+        STORAGE,
+        DEBATE,
+        HOSTED,
+        LESSONS,
+        FIRM,
+        SWARM,
+        TRADING,
+        TEXTS,
+        DOORS,
+        TOOLS,
+        RADAR,
+        ASK,
         COMMITTEE,
     ),
 )
