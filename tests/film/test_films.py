@@ -223,9 +223,9 @@ def test_an_encoder_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_job_that_is_killed_while_it_encodes_leaves_nothing(
     pages: Pages, scaled: Scale, tmp_path: Path
 ) -> None:
-    """In 40 kills at night, at any moment; then it is made whole."""
+    """In 10 kills at night, at any moment; then it is made whole."""
     chance, home = random.Random(69), pages.backing.home
-    for _ in range(scaled(40, least=2)):
+    for _ in range(scaled(10, least=2)):
         job = JobProcess(home, FILM.work, {"run": "2"}, Bounds(patience=60.0))
         stages: list[str | None] = []
         while "encodes the video" not in stages:

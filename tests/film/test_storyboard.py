@@ -59,7 +59,7 @@ def test_each_caption_is_a_stored_sentence(scaled: Scale) -> None:
         values = [f"{format_any(row.facts[0].value)} R" for row in run.exit_radar]
         assert [text for _, text in exposure.rows] == values[:12]
         assert cost.captions == ("Nothing in this film is advice.",)
-        assert (cost.rows[0][1] == "see Cost") == (run.mode == "ai")
+        assert cost.rows[0][1] == f"${run.cost_usd:.4f}"
         assert first or len(changed.rows) == len(moved(before, run))
         assert board.seconds == SECONDS * len(board.scenes) < 60
         check_cues(webvtt(board), [scene.captions for scene in board.scenes])

@@ -33,7 +33,8 @@ def run_of(chance: random.Random, streams: Sequence[str], as_of: str) -> RadarRu
             f"{row.stream}: {'; '.join(CODES[row.bucket][code].meaning for code in row.codes)}."
             for row in found
         ),
-        elapsed_seconds=0.25, scanned_at=as_of, using_non_ai_fallback=False,
+        cost_usd=chance.choice((0.0, 0.0421)), elapsed_seconds=0.25,
+        scanned_at=as_of, using_non_ai_fallback=False,
         using_cached_data=False, fallback_reason="", fallback_trigger="",
         mode=chance.choice(("ai", "rules", "cached")), as_of=as_of,
         coverage=Coverage(

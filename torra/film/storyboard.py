@@ -10,7 +10,7 @@ import html
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
-from torra.exhibits.figures import format_any, moment, sanitize
+from torra.exhibits.figures import format_any, moment, money, sanitize
 from torra.radar.result import RadarRow, RadarRun
 from torra.tools.contract import Value
 from torra.words.badge import capital
@@ -29,9 +29,6 @@ LONGEST: Final = 300
 """Characters of a text of a scene."""
 
 QUIET: Final = "quiet"
-
-COSTS: Final = {"ai": "see Cost", "rules": "no model asked, 0 USD", "cached": "0 USD"}
-"""What the models of a scan cost, by its mode."""
 
 
 class Scene(Value):
@@ -93,7 +90,7 @@ def storyboard(number: int, run: RadarRun, before: RadarRun | None, account: str
         Scene(
             title="Cost",
             captions=_fixed("NO_ADVICE"),
-            rows=(("models", COSTS[run.mode]), ("seconds", format_any(run.elapsed_seconds))),
+            rows=(("models", money(run.cost_usd)), ("seconds", format_any(run.elapsed_seconds))),
         ),
     ]
     return Storyboard(
