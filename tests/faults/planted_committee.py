@@ -19,7 +19,7 @@ COMMITTEE: Final[Table] = {
         ),
         "committee-failed": fault(
             "a seat that failed is no opponent",
-            At("torra.committee.votes:_side", replace("-1.0", "0.0")),
+            At("torra.committee.votes", replace("-1.0", "0.0")),
             "test_every_state_is_that_of_the_oracle",
         ),
         "committee-alone": fault(
@@ -50,7 +50,7 @@ COMMITTEE: Final[Table] = {
         "committee-later": fault(
             "the bar of a day that goes on is evidence",
             At(
-                "torra.committee.evidence:_closes",
+                "torra.committee.evidence",
                 replace("floor(latest, DAY) - duration(DAY)", "floor(latest, DAY)"),
             ),
             "test_nothing_that_became_known_later_moves_a_byte_of_the_evidence",
