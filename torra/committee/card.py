@@ -13,7 +13,7 @@ from typing import Final, Literal, get_args
 
 from torra.clock import iso
 from torra.committee.evidence import CommitteeEvidence
-from torra.committee.seats import SeatReport, claim_of, feature_of
+from torra.committee.seats import SeatReport, feature_of, statement_of
 from torra.committee.votes import (
     DECISIONS,
     SEATS,
@@ -256,7 +256,7 @@ def _seat(
     report, before = reports.get(seat), first.get(seat)
     points = () if report is None else (*report.points_for, *report.points_against)
     if report is not None:
-        claim = claim_of(seat, report.stance, known, report.points_for or points)
+        claim = statement_of(report, known)
     else:
         claim = "No answer came." if seat in reports else "Too little is known to vote."
     return CardSeat(

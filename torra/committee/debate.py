@@ -30,6 +30,7 @@ from torra.committee.seats import (
     reply_schema,
     report_of,
     second_vote,
+    statement_of,
 )
 from torra.committee.votes import SEATS, Seat
 from torra.desk.models.off_tick import ACCOUNT_FAULTS, OffTickReply
@@ -142,6 +143,7 @@ def _round(
         in_background("seat", partial(settle, answers[seat], work))
     wait(answers.values(), max(0.0, until - clock.monotonic()))
     replies, reports = {}, dict[Seat, SeatReport | None]()
+    statements = dict[Seat, str]()
     for seat, answer in answers.items():
         reply = _result(answer)
         report = report_of(reply.document, seat, known)
@@ -150,7 +152,9 @@ def _round(
             error = reply.trigger or "GARBAGE"
             tell("agent_error", agent=seat, round=number, error=error)
         else:
-            tell("agent_complete", agent=seat, round=number, summary=report.claim)
+            statements[seat] = statement_of(report, known)
+            tell("agent_complete", agent=seat, round=number, summary=statements[seat])
+    tell("debate_round", round=number, statements=[*statements.values()])
     return replies, reports
 
 

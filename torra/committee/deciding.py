@@ -104,6 +104,10 @@ def decide(desk: CommitteeDesk, name: str, risk: RiskProfile) -> DecisionCard:
         desk.database, name_of_question(known, models, number)
     ):
         number += 1
+    desk.tell(
+        "committee_start", symbol=known.symbol, evidence_until=iso(known.until),
+        seats=[*known.facts], models=[*models], risk_profile=risk,
+    )  # fmt: skip
     row = card_table.card_of_asked(desk.database, name_of_question(known, models, number))
     if row is not None:
         stored = DecisionCard.model_validate_json(row["document"])

@@ -17,7 +17,7 @@ from torra.config import load_desk
 from torra.errors import ConfigError
 from torra.film.job import FILM
 from torra.jobs.at_home import made_at_home
-from torra.jobs.kinds import JobKind, JobRequest, JobResult, Parameters, Tell, by_name
+from torra.jobs.kinds import JobKind, JobRequest, JobResult, Parameters, Tell, by_name, key_of
 from torra.radar.job import RADAR
 from torra.replay import job_kinds
 from torra.store.research import cards as card_table
@@ -64,13 +64,21 @@ def check(home: Path, asked: Parameters) -> JobRequest:
 
 def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
     """Decide and store the card; raises what `decide` raises."""
-    from torra.committee.deciding import CommitteeDesk, decide  # noqa: PLC0415
+    from torra.committee.deciding import (  # noqa: PLC0415
+        ALL_FAILED,
+        CommitteeDesk,
+        CommitteeError,
+        decide,
+    )
+    from torra.committee.events import CommitteeStream  # noqa: PLC0415
     from torra.tools.desk_reader import reading  # noqa: PLC0415
 
     tell("reads the evidence")
     with reading(home) as (reader, database):
+        stream = CommitteeStream(database, key_of(COMMITTEE, parameters))
 
         def happened(event: str, **fields: Any) -> None:
+            stream.tell(event, **fields)
             if event == "agent_start":
                 tell(f"{fields['agent']} seat, round {fields['round']}")
 
@@ -80,7 +88,15 @@ def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
             as_of=parse(as_of) if as_of else None, hindsight=parameters["hindsight"] == "yes",
         )  # fmt: skip
         risk: Any = parameters["risk"]
-        card = decide(desk, str(parameters["symbol"]), risk)
+        try:
+            card = decide(desk, str(parameters["symbol"]), risk)
+        except CommitteeError as error:
+            stream.error(ALL_FAILED, str(error), recoverable=False)
+            raise
+        except ConfigError as error:
+            stream.error("REFUSED", str(error), recoverable=True)
+            raise
+        stream.decision(card)
     return JobResult(card.final_statement, card.card_id)
 
 

@@ -132,6 +132,12 @@ def claim_of(seat: Seat, stance: int, known: CommitteeEvidence, points: Sequence
     return f"{capital(seat)} leans to {STANCES[stance]}. {words}".strip()
 
 
+def statement_of(report: SeatReport, known: CommitteeEvidence) -> str:
+    """Return a report in sentences of code, whoever made it."""
+    points = report.points_for or report.points_against
+    return claim_of(report.seat, report.stance, known, points)
+
+
 # --- by a model's reply ---------------------------------------------------------------------------
 
 

@@ -108,6 +108,13 @@ def streams(store: Store, torra_key: str | None = None, limit: int = 50) -> list
     )
 
 
+def newest_stream(store: Store, kind: str, torra_key: str) -> RowDict | None:
+    """Return the newest stream of a kind about something; None without one."""
+    return store.row(
+        STREAM + "WHERE torra_key = ? AND kind = ? ORDER BY at DESC LIMIT 1", torra_key, kind
+    )
+
+
 def events_after(store: Store, stream_id: str, seq: int, limit: int = 100) -> list[DeskEvent]:
     """Return the events of a stream with greater numbers."""
     return store.models(

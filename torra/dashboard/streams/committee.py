@@ -13,14 +13,17 @@ from flask.typing import ResponseReturnValue
 
 from agents.features import name_of
 from torra.committee.card import WHY, DecisionCard
+from torra.committee.events import KIND
 from torra.committee.job import COMMITTEE, FIELDS, LONGEST, PROFILES
 from torra.config import load_desk
 from torra.dashboard.doors.routes import Api, Command, Fields, Route
-from torra.dashboard.screens import jobs
+from torra.dashboard.screens import jobs, streaming
 from torra.dashboard.trade.orders import person
 from torra.dashboard.view import commanding
 from torra.dashboard.view.commanding import CommandOutcome, command
 from torra.dashboard.view.rendering import backing, desk_page, state
+from torra.jobs.kinds import key_of, parameters_of
+from torra.store import streams as stream_table
 from torra.store.research import cards as card_table
 
 PER_MINUTE: Final = 10
@@ -78,6 +81,14 @@ def ask_committee() -> ResponseReturnValue:
     return command("job", COMMITTEE.name, run, back=url_for(".committee"))
 
 
+def committee_stream(number: str) -> ResponseReturnValue:
+    """Follow the committee of a job, from its newest attempt; 404 before it sits."""
+    job = jobs.job_row(number)
+    key = key_of(COMMITTEE, parameters_of(job) or {}) if job["kind"] == COMMITTEE.name else ""
+    row = stream_table.newest_stream(backing().database, KIND, key) or abort(404)
+    return streaming.stream(row["stream_id"])
+
+
 def _cards() -> list[DecisionCard]:
     rows = card_table.cards(backing().database)
     return [one for row in rows if (one := _card(row["document"])) is not None]
@@ -106,6 +117,13 @@ ROUTES = (
     Route("/cards/<card_id>", "card", card),
     Api("/api/v1/cards", "api_cards", api_cards),
     Api("/api/v1/cards/<card_id>", "api_card", api_card),
+    Route(
+        "/api/v1/committee/<number>/stream",
+        "committee_stream",
+        committee_stream,
+        reply="events",
+        query=streaming.AFTER,
+    ),
     Command(
         "/api/v1/committee",
         "ask_committee",
