@@ -52,7 +52,9 @@ def test_the_evidence_ends_with_the_last_daily_close(desk: DeskReader) -> None:
 
 def add_noise(desk: DeskReader, dice: random.Random) -> None:
     """Store what became known after the evidence ends: bars, reports, headlines."""
-    later = AS_OF.replace(hour=0) + timedelta(seconds=dice.randrange(1, 5_000_000))
+    # half of the bars are of the day that goes on
+    most = dice.choice((80_000, 5_000_000))
+    later = AS_OF.replace(hour=0) + timedelta(seconds=dice.randrange(1, most))
     day = pd.DatetimeIndex([pd.Timestamp(later).floor("D")], name="time")
     price = dice.uniform(1.0, 1_000.0)
     bars = pd.DataFrame(

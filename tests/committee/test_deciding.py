@@ -34,6 +34,7 @@ from torra.committee.debate import ROLES
 from torra.committee.deciding import CommitteeDesk, CommitteeError, decide
 from torra.committee.example import SYMBOL, example_desk
 from torra.config import CommitteeSettings
+from torra.store.research import cards as card_table
 from torra.tick.spending import HOUR
 
 CITES: Final = {"fundamental": "company.f_score", "sentiment": "news.score",
@@ -61,14 +62,14 @@ def sit(database: Database, tmp_path: Path, server: VendorServer) -> Iterator[De
     """Let the committee sit on the invented company, with models at the server."""
     with example_desk() as reader:
 
-        def run(vendor: str = OPENAI, tell: Any = lambda *_, **__: None, **more: Any) -> Any:
+        def run(vendor: str = OPENAI, risk: Any = "balanced", **more: Any) -> Any:
             profile = reader.profiles[SYMBOL]
             agents = more.pop("agents", None) or vendor_line.agents(vendor)
             paid = profile.model_copy(update={"agents": agents})
             settings = reader.settings.model_copy(update={"committee": CommitteeSettings(**more)})
             desk = replace(reader, profiles={SYMBOL: paid}, settings=settings)
-            found = CommitteeDesk(tmp_path, desk, database, environment(server), tell)
-            return decide(found, SYMBOL, "balanced")
+            found = CommitteeDesk(tmp_path, desk, database, environment(server))
+            return decide(found, SYMBOL, risk)
 
         yield run
 
@@ -104,7 +105,10 @@ def test_three_seats_of_each_vendor_make_a_card(
     assert (card.cost_usd > 0.0) == (vendor != OPENAI), "a server of one's own is free"
     booked = database.spent("default", database.now() - HOUR, stages=("committee",))
     assert booked == pytest.approx(card.cost_usd)
-    assert card.fundamental_summary == "The fundamental seat is for it."
+    assert card.fundamental_summary == "Fundamental leans to buy. The F-score is 8 of 9."
+    stored = card_table.cards(database)
+    assert [row["card_id"] for row in stored] == [card.card_id]
+    assert "is for it" not in stored[0]["document"], "words of a model are not kept"
     assert not [key for key in CANARIES if key in card.model_dump_json()]
 
 
@@ -134,6 +138,23 @@ def test_a_hang_at_any_call_is_over_in_time(
             failed = [seat.seat for seat in card.seats if seat.failed]
             assert failed == ([call[0]] if call[1] == 1 else [])
             assert card.source_type == ("PARTIAL" if failed else "COMMITTEE")
+
+
+def test_the_same_evidence_asks_no_model_twice_under_any_profile(
+    sit: Decide, server: VendorServer, database: Database
+) -> None:
+    server.play({"*": partial(voting, {}, [])})
+    card = sit(risk="balanced")
+    server.play({"*": Status(500)})
+    assert sit(risk="balanced") == card
+    for risk in ("conservative", "aggressive"):
+        other = sit(risk=risk)
+        assert other.decision == card.under_other_profiles[risk]
+        assert (other.risk_profile, other.cost_usd) == (risk, 0.0)
+    assert server.exchanges == []
+    assert len({row["card_id"] for row in card_table.cards(database)}) == 3
+    assert [row["symbol"] for row in card_table.cards(database, SYMBOL, 2)] == [SYMBOL] * 2
+    assert card_table.cards(database, "OTHER") == []
 
 
 def test_every_seat_that_fails_is_no_card_and_one_request_each(

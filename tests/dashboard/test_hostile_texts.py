@@ -161,6 +161,8 @@ def addresses(filled, some):
         "sid": [*signals[:: max(1, len(signals) // some)], *proposals[:some]],
         "name": ["default", "strange", "broken", "arrived", "none"],
         "stream_id": ["S1"],
+        "card_id": ["C1", "none"],
+        "run": ["1", "2"],
         "number": ["1", "2", "3"],
         "missing": ["a/b", "%3Cscript%3E"],
     }

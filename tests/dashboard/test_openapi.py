@@ -165,12 +165,13 @@ def test_every_answer_of_a_desk_is_of_its_model(tmp_path: Path) -> None:
     known = {
         "instance": "BTCUSD", "timeframe": "M15", "bar_time": newest["bar_time"],
         "name": "default", "number": "1", "stream_id": "none", "run": "1",
+        "card_id": "none",
     }  # fmt: skip
     # Runs of the radar are made, and held to their models, by tests/radar and tests/film.
     radar = dict.fromkeys(
         ("api_radar_audit", "api_radar_latest", "api_radar_status", "api_film"), 404
     )
-    empty = {"api_watch": 404, "api_replay": 404, **radar}
+    empty = {"api_watch": 404, "api_replay": 404, "api_card": 404, **radar}
     for path, told in READING:
         name = told["operationId"]
         if name not in answers.ANSWERS:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.faults.planted_ask import ASK
+from tests.faults.planted_committee import COMMITTEE
 from tests.faults.planted_debate import DEBATE
 from tests.faults.planted_doors import DOORS
 from tests.faults.planted_firm import FIRM
@@ -25,7 +26,19 @@ from tests.faults.planting import Fault, faults
 
 FAULTS: Final[tuple[Fault, ...]] = (
     *faults(
-        STORAGE, DEBATE, HOSTED, LESSONS, FIRM, SWARM, TRADING, TEXTS, DOORS, TOOLS, RADAR, ASK
+        STORAGE,
+        DEBATE,
+        HOSTED,
+        LESSONS,
+        FIRM,
+        SWARM,
+        TRADING,
+        TEXTS,
+        DOORS,
+        TOOLS,
+        RADAR,
+        COMMITTEE,
+        ASK,
     ),
 )
 """In the order of the page."""

@@ -28,11 +28,12 @@ from tests.worlds import price_series
 from tests.worlds.desk_pages import Pages
 from tests.worlds.films import open_studio
 from tests.worlds.jobs import done_here
+from torra.committee.job import KINDS
 from torra.dashboard.answers import adapters
 from torra.errors import ConfigError, TorraError
 from torra.film import job as film_job
 from torra.film import pictures, video
-from torra.film.job import FILM, KINDS
+from torra.film.job import FILM
 from torra.film.storyboard import Scene
 from torra.jobs.process import Bounds, JobProcess
 from torra.store import jobs as job_table

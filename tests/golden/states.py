@@ -27,6 +27,7 @@ from tests.doubles.visitors import bearer, new_access
 from tests.golden.frozen import NOW
 from tests.worlds import (
     arm_trades,
+    cards,
     demo_orders,
     desk_pages,
     desks,
@@ -146,10 +147,11 @@ def hosted(home: Path, end: ExitStack) -> Flask:
 
 
 def firm(home: Path, end: ExitStack) -> Flask:
-    """A firm whose trader wrote a thesis, then declined, then was silent; agents over its radar."""
+    """A firm whose trader wrote, declined, was silent; agents over its radar, a card."""
     trader = [firm_ticks.thesis, firm_ticks.declining()["trader"], "no JSON"]
     pages = firm_ticks.lived(home, {"trader": trader}, steps=3)
     radar_runs.stored(pages.database, radar_runs.agents_run())
+    cards.stored(pages.database)
     return _of_pages(pages, end)
 
 

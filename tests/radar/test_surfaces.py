@@ -24,11 +24,12 @@ from tests.worlds.jobs import done_here
 from tests.worlds.told import Pager, ToldDesk
 from torra.clock import iso
 from torra.commands import research as radar_command
+from torra.committee.job import KINDS
 from torra.config import DeskSettings, NoticeSettings, load_desk
 from torra.dashboard.answers import adapters
 from torra.errors import ConfigError
-from torra.film.job import KINDS
 from torra.jobs import asking
+from torra.jobs import at_home as jobs_at_home
 from torra.radar import job as radar_job
 from torra.radar import ladder
 from torra.radar.agents import fallback
@@ -270,8 +271,8 @@ def test_the_command_scans_under_the_lock_or_hands_a_job_in(
     pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = pages.backing.home
-    monkeypatch.setattr(radar_job, "PATIENCE_S", 0.3)
-    with pytest.raises(ConfigError, match=r"job 1 is queued: it has no run yet"):
+    monkeypatch.setattr(jobs_at_home, "PATIENCE_S", 0.3)
+    with pytest.raises(ConfigError, match=r"job 1 is queued: it has made nothing yet"):
         radar_job.at_home(home, {})
     done_here(pages.database, home, RADAR, 1)
     pages.desk.lock.release()
@@ -283,7 +284,7 @@ def test_the_command_scans_under_the_lock_or_hands_a_job_in(
 def test_the_command_waits_for_no_desk_where_another_command_had_the_lock(
     pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(radar_job, "LOOK_S", 0.01)
+    monkeypatch.setattr(jobs_at_home, "LOOK_S", 0.01)
     threading.Timer(0.1, pages.desk.lock.release).start()
     begun = time.monotonic()
     number, _ = radar_job.at_home(pages.backing.home, {})

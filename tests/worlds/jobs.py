@@ -16,7 +16,7 @@ from tests.worlds.stores import open_database
 from torra.clock import System
 from torra.desk_lock import DeskLock
 from torra.jobs import asking
-from torra.jobs.child import _work
+from torra.jobs.child import work_of
 from torra.jobs.kinds import JobKind, by_name, parameters_of
 from torra.jobs.process import Bounds
 from torra.jobs.worker import Worker
@@ -107,7 +107,7 @@ def done_here(database: Database, home: Path, kind: JobKind, number: int) -> str
     row = job_table.job(database, number)
     asked = parameters_of(row) if row is not None else None
     assert asked is not None and job_table.begin_job(database, number, "queued")
-    result = _work(kind.work)(home, asked, lambda stage, done=0, total=0: None)
+    result = work_of(kind.work)(home, asked, lambda stage, done=0, total=0: None)
     assert job_table.end_job(database, number, "running", "done", result.says, result.made)
     return result.says
 

@@ -26,8 +26,8 @@ from torra.ask.reading import REFUSED, Question
 from torra.clock import System, duration, iso, parse, token
 from torra.config import Instance
 from torra.errors import ConfigError
-from torra.store.chat import questions as chat_table
 from torra.store.hosted import hosted_instances
+from torra.store.research import questions as chat_table
 from torra.tools.contract import Fact
 from torra.tools.desk_reader import DeskReader
 from torra.tools.executor import Executor

@@ -30,8 +30,8 @@ from torra.desk.models.off_tick import (
     write_call,
 )
 from torra.errors import ConfigError
-from torra.store.chat import questions as chat_table
 from torra.store.connection import to_json
+from torra.store.research import questions as chat_table
 from torra.tick.spending import streams_of
 from torra.tools.desk_reader import DeskReader
 from torra.tools.sentences import Cause, Choice, Sentence, choice_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -121,17 +120,17 @@ def _answer_lines(answer: ChatAnswer) -> Iterator[str]:
 @answering
 def committee(home: Path, /, symbol: str | None, example: bool, risk: RiskProfile) -> CommandAnswer:
     """Ask the committee about a SYMBOL: three votes from stored evidence, and a card of them."""
-    from torra.committee.deciding import CommitteeDesk, decide, example_card  # noqa: PLC0415
-    from torra.tools.desk_reader import reading  # noqa: PLC0415
+    from torra.committee import job  # noqa: PLC0415
+    from torra.committee.card import DecisionCard  # noqa: PLC0415
+    from torra.committee.deciding import example_card  # noqa: PLC0415
 
     if bool(symbol) == example:
         raise ConfigError("name a symbol of the desk, or say --example")
     if symbol is None:
         card = example_card(risk or "balanced")
     else:
-        with reading(home) as (reader, database):
-            desk = CommitteeDesk(home, reader(), database, os.environ)
-            card = decide(desk, symbol, risk or desk.reader.settings.committee.risk_profile)
+        document = job.at_home(home, {"symbol": symbol, "risk": risk or ""})
+        card = DecisionCard.model_validate_json(document)
     return CommandAnswer(card.model_dump(mode="json"), _card_lines(card, example=example))
 
 

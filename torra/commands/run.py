@@ -27,6 +27,7 @@ from torra.commands import access as access_commands
 from torra.commands import terminal
 from torra.commands.answer import plainly
 from torra.commands.options import flag, number
+from torra.committee.job import KINDS
 from torra.config import DeskSettings
 from torra.dashboard import server
 from torra.dashboard.app import create_app
@@ -40,7 +41,6 @@ from torra.desk.watches import refusal
 from torra.desk_lock import DeskLock
 from torra.errors import ConfigError
 from torra.feeds.protocol import stream_state
-from torra.film.job import KINDS
 from torra.home import has_database
 from torra.imports import settle
 from torra.one_heap import limit_malloc_arenas

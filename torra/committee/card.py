@@ -1,7 +1,7 @@
 """The decision card: what three seats think of a symbol, and what their votes come to.
 
-The names of document 004 stand first; every field is required. Numbers are the program's, sentences
-of a seat are its own and count for nothing. A card never opens anything.
+The names of document 004 stand first; every field is required. Every sentence is code's, made of a
+vote and of the facts that it cites: no words of a model stand on a card. A card opens nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, Literal, get_args
 
 from torra.clock import iso
 from torra.committee.evidence import CommitteeEvidence
-from torra.committee.seats import SeatReport, feature_of
+from torra.committee.seats import SeatReport, claim_of, feature_of
 from torra.committee.votes import (
     DECISIONS,
     SEATS,
@@ -79,7 +79,6 @@ class CardSeat(Value):
     points_for: tuple[str, ...]
     points_against: tuple[str, ...]
     evidence: tuple[Fact, ...]
-    falsifiers: tuple[str, ...]
     flags: tuple[str, ...]
 
 
@@ -151,7 +150,7 @@ def card_of(
         return None
     seats = tuple(_seat(seat, known, reports, first or reports) for seat in SEATS)
     evidence_hash = hash_of_evidence(known)
-    identity = to_json([known.symbol, evidence_hash, profile, [*models], RUBRIC_VERSION, again])
+    asked = name_of_question(known, models, again)
     return DecisionCard(
         ticker=known.symbol,
         decision=result.decision,
@@ -170,7 +169,7 @@ def card_of(
         sources=known.sources,
         timestamp=iso(now.replace(microsecond=0)),
         schema_version=SCHEMA_VERSION,
-        card_id=hashlib.sha256(identity.encode()).hexdigest()[:16],
+        card_id=f"{asked}-{profile[0]}",
         symbol=known.symbol,
         asset=known.asset,
         evidence_until=iso(known.until),
@@ -204,6 +203,27 @@ def hash_of_evidence(known: CommitteeEvidence) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+def name_of_question(known: CommitteeEvidence, models: Sequence[str], again: int = 0) -> str:
+    """Return the name of what is asked of whom: the same one never asks a model twice."""
+    identity = to_json([hash_of_evidence(known), [*models], RUBRIC_VERSION, again])
+    return hashlib.sha256(identity.encode()).hexdigest()[:16]
+
+
+def reports_of(card: DecisionCard) -> dict[Seat, SeatReport | None]:
+    """Return the reports that a card was counted from, without a model's words."""
+    stances = {word: stance for stance, word in DECISIONS.items()}
+    return {
+        one.seat: SeatReport(
+            seat=one.seat, stance=stances[one.stance], trust=one.confidence, claim=one.claim,
+            points_for=one.points_for, points_against=one.points_against, flags=one.flags,
+        )
+        if one.stance and one.confidence
+        else None
+        for one in card.seats
+        if one.counted
+    }  # fmt: skip
+
+
 def statement(symbol: str, result: VoteResult) -> str:
     """Return what the votes come to in one or two sentences, from numbers alone."""
     shares = f"agreement {result.agreement:.2f}, confidence {result.confidence:.2f}"
@@ -235,7 +255,7 @@ def _seat(
     report, before = reports.get(seat), first.get(seat)
     points = () if report is None else (*report.points_for, *report.points_against)
     if report is not None:
-        claim = report.claim
+        claim = claim_of(seat, report.stance, known, report.points_for or points)
     else:
         claim = "No answer came." if seat in reports else "Too little is known to vote."
     return CardSeat(
@@ -251,6 +271,5 @@ def _seat(
         points_for=report.points_for if report else (),
         points_against=report.points_against if report else (),
         evidence=tuple(one for one in known.facts.get(seat, ()) if feature_of(one) in points),
-        falsifiers=report.falsifiers if report else (),
         flags=report.flags if report else (),
     )

@@ -17,14 +17,22 @@ from agents.contracts import Prompt, Role
 from instance_database import Database
 from torra.clock import System
 from torra.committee import seats
-from torra.committee.card import DecisionCard, SourceType, card_of, hash_of_evidence
+from torra.committee.card import (
+    DecisionCard,
+    SourceType,
+    card_of,
+    hash_of_evidence,
+    name_of_question,
+    reports_of,
+)
 from torra.committee.debate import ROLES, SeatDebate, Tell, debate
 from torra.committee.evidence import CommitteeEvidence, evidence
 from torra.committee.example import SYMBOL, example_desk
-from torra.committee.votes import RiskProfile
+from torra.committee.votes import VOTES, RiskProfile
 from torra.desk.models.access import open_models
 from torra.desk.models.off_tick import WARMING, OffTickKey, OffTickModel, OffTickReply, alone
 from torra.errors import ConfigError, TorraError
+from torra.store.research import cards as card_table
 from torra.tick.spending import streams_of
 from torra.tools.desk_reader import DeskReader
 
@@ -74,30 +82,73 @@ def by_rules(
 
 
 def decide(desk: CommitteeDesk, name: str, risk: RiskProfile) -> DecisionCard:
-    """Return the card of an instance.
+    """Return the card of an instance and store it; the same evidence asks no model twice.
 
     Raises ConfigError for an unknown instance, CommitteeError where every model failed, and
     StoreUnavailable.
     """
-    begun, reader = CLOCK.monotonic(), desk.reader
-    known = evidence(reader, name)
-    agents = reader.profiles[reader.instance(name).id].agents
+    known = evidence(desk.reader, name)
+    agents = desk.reader.profiles[desk.reader.instance(name).id].agents
+    models = _models(desk, known, agents)
+    asked = name_of_question(known, models, desk.again)
+    row = card_table.card_of_asked(desk.database, asked)
+    if row is not None:
+        stored = DecisionCard.model_validate_json(row["document"])
+        card = stored if stored.risk_profile == risk else _recounted(desk, known, stored, risk)
+    elif models:
+        card = _by_models(desk, name, known, agents, models, risk)
+    else:
+        card = by_rules(desk.reader, known, risk)
+    card_table.add_card(desk.database, {
+        "card_id": card.card_id, "asked": asked, "symbol": card.symbol,
+        "evidence_until": card.evidence_until, "document": card.model_dump_json(),
+    })  # fmt: skip
+    return card
+
+
+def _models(
+    desk: CommitteeDesk, known: CommitteeEvidence, agents: AgentSettings
+) -> tuple[str, ...]:
+    """Return the models that are asked, VENDOR:MODEL; none where the rules vote."""
     role = next(iter(ROLES.values()))
     vendor, model = route(agents.model(role.id, role.tier), agents.provider)
-    if vendor not in VENDORS or len(known.facts) < 2 or not reader.settings.committee.model:
-        return by_rules(reader, known, risk, begun=begun)
+    wanted = desk.reader.settings.committee.model and len(known.facts) >= VOTES
+    return (f"{vendor}:{model}",) if wanted and vendor in VENDORS else ()
+
+
+def _recounted(
+    desk: CommitteeDesk, known: CommitteeEvidence, stored: DecisionCard, risk: RiskProfile
+) -> DecisionCard:
+    """Return a stored card under another risk profile: the same votes, and nothing to pay."""
+    card = card_of(
+        known, reports_of(stored), risk, now=desk.reader.now, source_type=stored.source_type,
+        models=stored.models, again=desk.again,
+    )  # fmt: skip
+    assert card is not None, "a card is never of failures alone"  # noqa: S101
+    return card
+
+
+def _by_models(
+    desk: CommitteeDesk,
+    name: str,
+    known: CommitteeEvidence,
+    agents: AgentSettings,
+    models: tuple[str, ...],
+    risk: RiskProfile,
+) -> DecisionCard:
+    begun = CLOCK.monotonic()
     try:
         found = _debated(desk, name, known, agents)
     except ConfigError:
-        return by_rules(reader, known, risk, "RULES_STOOD_IN", begun)
+        return by_rules(desk.reader, known, risk, "RULES_STOOD_IN", begun)
     card = card_of(
         known,
         found.last,
         risk,
-        now=reader.now,
+        now=desk.reader.now,
         first=found.first,
         source_type="PARTIAL" if found.triggers else "COMMITTEE",
-        models=(f"{vendor}:{model}",),
+        models=models,
         cost_usd=round(found.usd, 9),
         elapsed_ms=_ms(begun),
         again=desk.again,

@@ -44,6 +44,7 @@ DROPPED: Final = "citation dropped"
 class SeatReport(Value):
     """What a seat says: its vote, a claim, and the features that it cites for and against.
 
+    A model's claim and falsifiers are read by the other seats alone; a card has code's sentence.
     `stance` is -1 reduce, 0 hold or 1 buy. The features are ids of the registry that the evidence
     holds, strongest first.
     """
@@ -103,7 +104,7 @@ def by_rules(seat: Seat, known: CommitteeEvidence) -> SeatReport | None:
         seat=seat,
         stance=stance,
         trust=trust,
-        claim=_claim(seat, stance, known, for_it or against),
+        claim=claim_of(seat, stance, known, for_it or against),
         points_for=for_it,
         points_against=against,
     )
@@ -124,8 +125,8 @@ def _sorted(found: Mapping[str, float], stance: int) -> tuple[tuple[str, ...], t
     )
 
 
-def _claim(seat: Seat, stance: int, known: CommitteeEvidence, points: Sequence[str]) -> str:
-    """Return the claim of the rules: the stance, and the two strongest facts behind it."""
+def claim_of(seat: Seat, stance: int, known: CommitteeEvidence, points: Sequence[str]) -> str:
+    """Return a vote in sentences of code: the stance, and the two strongest facts behind it."""
     texts = {feature_of(one): one.sentence for one in known.facts.get(seat, ())}
     words = " ".join(texts[point] for point in points[:2])
     return f"{capital(seat)} leans to {STANCES[stance]}. {words}".strip()

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, get_type_hints
 
 from pydantic import JsonValue, TypeAdapter, create_model
 
+from torra.committee.card import DecisionCard
 from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.screens.health import Signs
 from torra.dashboard.settings.profiles import ProfileLine
@@ -164,6 +165,8 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "broken": Break | None,
     },
     "api_bars": get_type_hints(PriceData),
+    "api_card": DecisionCard,
+    "api_cards": {"cards": list[DecisionCard]},
     "api_changed": {
         "says": str,
         "verdicts_changed ticks needed": int,

@@ -2,7 +2,7 @@
 
 The file is films/RUN.zip of the home, there whole or not at all; the newest few are kept. Without
 the extra `chart` a film is its captions, without the extra `film` it has no video; its code says
-which. KINDS are all kinds of jobs that the program knows.
+which.
 """
 
 from __future__ import annotations
@@ -22,11 +22,9 @@ from torra.desk.looking_desk import LookingDesk, look_at
 from torra.errors import ConfigError
 from torra.film.storyboard import Storyboard, storyboard, webvtt
 from torra.home import FILMS
-from torra.jobs.kinds import JobKind, JobRequest, JobResult, Parameters, Tell, by_name
+from torra.jobs.kinds import JobKind, JobRequest, JobResult, Parameters, Tell
 from torra.money.open_positions import spec_of
-from torra.radar.job import RADAR
 from torra.radar.result import RadarRun
-from torra.replay import job_kinds
 from torra.store import radar_runs
 from torra.whole_files import write_whole
 from torra.words.badge import capital
@@ -147,6 +145,3 @@ def _store(folder: Path, run: int, files: Mapping[str, bytes]) -> None:
 
 
 FILM: Final = JobKind("film", "Film", check, f"{__name__}:make")
-
-KINDS: Final = by_name(*job_kinds.KINDS.values(), RADAR, FILM)
-"""Every kind of job that this program knows."""

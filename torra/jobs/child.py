@@ -108,7 +108,7 @@ def main() -> int:
         resource.setrlimit(resource.RLIMIT_DATA, (wanted, most))
     freeze_gc()
     try:
-        result = _work(job["work"])(Path(job["home"]), job["parameters"], report.progress)
+        result = work_of(job["work"])(Path(job["home"]), job["parameters"], report.progress)
         report.write({"says": bounded(result.says), "made": result.made})
     except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 - a defect is told as well
         report.write(_failure(error, job["memory"]))
@@ -133,7 +133,7 @@ def _stop(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _work(dotted: str) -> Work:
+def work_of(dotted: str) -> Work:
     """Return the function that a dotted name MODULE:NAME names."""
     module, _, name = dotted.partition(":")
     work: Callable[[Path, Parameters, Any], JobResult] = getattr(

@@ -14,14 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from torra.clock import System, duration, floor, iso
+from torra.clock import duration, floor, iso
 from torra.config import DeskSettings, load_desk
-from torra.desk_lock import DeskLock
 from torra.errors import ConfigError
-from torra.home import DATABASE
-from torra.jobs import asking
+from torra.jobs.at_home import made_at_home
 from torra.jobs.kinds import (
-    FINAL,
     JobKind,
     JobRequest,
     JobResult,
@@ -33,7 +30,6 @@ from torra.jobs.kinds import (
 from torra.store import jobs as job_table
 from torra.store import radar_runs, tick_queries
 from torra.store.connection import to_json
-from torra.trading.commanding import COMMAND_LINE
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -49,10 +45,6 @@ LONGEST: Final = 400
 """Characters of a field."""
 
 TITLE: Final = "which symbols deserve a look now"
-
-PATIENCE_S: Final = 180.0
-LOOK_S: Final = 0.2
-"""Real seconds that a command waits for the desk's scan, and between two looks at it."""
 
 GRACE: Final = 0.25
 """Share of a bar after which a scheduled scan waits no longer for ticks of its close."""
@@ -99,45 +91,14 @@ def symbols_of(asked: Parameters, name: str) -> Sequence[str]:
 def at_home(home: Path, asked: Parameters) -> tuple[int, str]:
     """Scan from the command line; return the number of the run and its document.
 
-    Where a desk holds the home's lock it does the scan as a job, else this process does, under the
-    lock: also a job that waits for a lock that was another command's, or of a desk that ended.
-    Raises ConfigError, also for a job that ended without a run, RadarError, StoreUnavailable.
+    Raises what `made_at_home` raises, and RadarError.
     """
     from instance_database import open_home  # noqa: PLC0415
 
-    if not (home / DATABASE).is_file():
-        raise ConfigError(f"no desk has run in {home} yet: start one with `torra run`")
-    job: dict[str, Any] = {"state": "", "made": ""}
-    end = System().monotonic() + PATIENCE_S
+    number = int(made_at_home(home, RADAR, asked))
     with closing(open_home(home)) as database:
-        while job["state"] not in FINAL and System().monotonic() < end:
-            if done := _under_lock(home, asked):
-                if job["state"]:
-                    job_table.end_job(
-                        database, job["id"], job["state"], "done", done.says, done.made
-                    )
-                job = {"state": "done", "made": done.made}
-            elif job["state"]:
-                System().sleep(LOOK_S)
-                job = job_table.job(database, job["id"]) or job
-            else:
-                job = asking.ask(database, home, RADAR, asked, COMMAND_LINE).document
-        if not job["made"]:
-            why = job["says"] or "it has no run yet"
-            raise ConfigError(f"job {job['id']} is {job['state']}: {why}")
-        row = radar_runs.run(database, int(job["made"])) or {"document": "{}"}
-    return int(job["made"]), str(row["document"])
-
-
-def _under_lock(home: Path, asked: Parameters) -> JobResult | None:
-    """Return a scan of this process; None where another one holds the home's lock."""
-    lock = DeskLock(home)
-    if not lock.acquire(0.0):
-        return None
-    try:
-        return run(home, check(home, asked).parameters, lambda *_: None)
-    finally:
-        lock.release()
+        row = radar_runs.run(database, number) or {"document": "{}"}
+    return number, str(row["document"])
 
 
 def keep_up(database: Database) -> None:

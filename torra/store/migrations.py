@@ -37,7 +37,7 @@ from sqlite_utils import Migrations
 from torra.errors import ConfigError, SchemaMismatch
 from torra.home import BACKUP_FOLDER
 from torra.store.connection import copy, stamp
-from torra.store.schema import CHATS, RADAR_RUNS, SCHEMA, TOOL_CALLS
+from torra.store.schema import CARDS, CHATS, RADAR_RUNS, SCHEMA, TOOL_CALLS
 
 LEGACY_COLUMNS: Final = (
     "id",
@@ -57,7 +57,7 @@ LEGACY_COLUMNS: Final = (
 
 ADDED_COLUMNS: Final = {"agent_deliberation": str, "torra_key": str}
 
-NEWEST: Final = 4
+NEWEST: Final = 5
 """The number of the present schema: that of the last step."""
 
 BEFORE: Final = "Torra 0.1.0 before 2026-11-29"
@@ -121,6 +121,11 @@ def _schema_3(db: sqlite_utils.Database) -> None:
 @steps(name="schema_4")
 def _schema_4(db: sqlite_utils.Database) -> None:
     _execute(db, CHATS)
+
+
+@steps(name="schema_5")
+def _schema_5(db: sqlite_utils.Database) -> None:
+    _execute(db, CARDS)
 
 
 def _execute(db: sqlite_utils.Database, script: str) -> None:

@@ -614,7 +614,7 @@ CREATE INDEX radar_runs_mode ON radar_runs (mode, at);
 """
 
 CHATS: Final = """
--- Questions that were asked, with their answers (torra.store.chat.questions).
+-- Questions that were asked, with their answers (torra.store.research.questions).
 CREATE TABLE chats (
     id INTEGER PRIMARY KEY,
     at TEXT NOT NULL, person TEXT NOT NULL, session TEXT NOT NULL,
@@ -622,4 +622,15 @@ CREATE TABLE chats (
 );
 CREATE INDEX chats_session ON chats (person, session, id);
 CREATE INDEX chats_model ON chats (person, at) WHERE asked_model;
+"""
+
+CARDS: Final = """
+-- Cards of the committee (torra.store.research.cards).
+CREATE TABLE cards (
+    id INTEGER PRIMARY KEY,
+    card_id TEXT NOT NULL UNIQUE, asked TEXT NOT NULL, symbol TEXT NOT NULL,
+    evidence_until TEXT NOT NULL, at TEXT NOT NULL, document TEXT NOT NULL
+);
+CREATE INDEX cards_asked ON cards (asked, id);
+CREATE INDEX cards_symbol ON cards (symbol, id);
 """

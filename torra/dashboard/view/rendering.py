@@ -72,8 +72,12 @@ MENU: Final = (
     ),
     Room(
         "Research",
-        (MenuPage("replays", "Replays"), MenuPage("jobs", "Jobs")),
-        ("replay", "job"),
+        (
+            MenuPage("replays", "Replays"),
+            MenuPage("committee", "Committee"),
+            MenuPage("jobs", "Jobs"),
+        ),
+        ("replay", "card", "job"),
     ),
     Room(
         "Desk",

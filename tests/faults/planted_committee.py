@@ -1,0 +1,80 @@
+"""Planted faults of the committee: how votes are counted, what moves one, what evidence may be."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.faults.changes import At, replace, sets
+from tests.faults.planting import Table, fault
+
+COMMITTEE: Final[Table] = {
+    "Y5": {
+        "committee-loud": fault(
+            "a dissenter's trust counts for nothing",
+            At(
+                "torra.committee.votes",
+                replace("(vote.stance == lean) - (vote.stance == against)", "vote.stance == lean"),
+            ),
+            "test_every_state_is_that_of_the_oracle",
+        ),
+        "committee-failed": fault(
+            "a seat that failed is no opponent",
+            At("torra.committee.votes:_side", replace("-1.0", "0.0")),
+            "test_every_state_is_that_of_the_oracle",
+        ),
+        "committee-alone": fault(
+            "one seat decides alone",
+            At("torra.committee.votes:VOTES", sets("VOTES", "1")),
+            "test_a_seat_alone_decides_nothing_and_all_failed_is_no_outcome",
+        ),
+        "committee-tie": fault(
+            "a tie leans to one of the two",
+            At("torra.committee.votes", replace("0 if others else lean", "lean")),
+            "test_every_state_is_that_of_the_oracle",
+        ),
+        "committee-sway": fault(
+            "a vote is changed without new evidence",
+            At("torra.committee.seats", replace("changes or rises", "rises")),
+            "test_a_changed_vote_needs_a_new_citation_of_the_new_side",
+        ),
+        "committee-rise": fault(
+            "a confidence rises without new evidence",
+            At("torra.committee.seats", replace("changes or rises", "changes")),
+            "test_a_higher_trust_needs_a_new_citation_and_a_lower_one_none",
+        ),
+        "committee-side": fault(
+            "a vote is grounded by what leans the other way",
+            At("torra.committee.seats", replace("for_it if stance else cited", "cited")),
+            "test_a_citation_stands_on_the_side_to_which_its_fact_leans",
+        ),
+        "committee-later": fault(
+            "the bar of a day that goes on is evidence",
+            At(
+                "torra.committee.evidence:_closes",
+                replace("floor(latest, DAY) - duration(DAY)", "floor(latest, DAY)"),
+            ),
+            "test_nothing_that_became_known_later_moves_a_byte_of_the_evidence",
+        ),
+        "committee-blind": fault(
+            "a seat reads its own claim as another's",
+            At("torra.committee.debate", replace("other != seat", "other")),
+            "test_the_first_round_is_blind_and_the_second_sees_numbers_and_quotes",
+        ),
+        "committee-prose": fault(
+            "a card holds the words of a model",
+            At(
+                "torra.committee.card",
+                replace(
+                    "claim_of(seat, report.stance, known, report.points_for or points)",
+                    "report.claim",
+                ),
+            ),
+            "test_three_seats_of_each_vendor_make_a_card",
+        ),
+        "committee-twice": fault(
+            "the same evidence is paid for again",
+            At("torra.committee.deciding:decide", replace("row is not None", "False")),
+            "test_the_same_evidence_asks_no_model_twice_under_any_profile",
+        ),
+    },
+}

@@ -1,0 +1,87 @@
+"""A committee as a job of the light lane: what a page, a program and the command ask for.
+
+What decides is imported by the process that does the job.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from torra.committee.votes import RiskProfile
+from torra.config import load_desk
+from torra.errors import ConfigError
+from torra.film.job import FILM
+from torra.jobs.at_home import made_at_home
+from torra.jobs.kinds import JobKind, JobRequest, JobResult, Parameters, Tell, by_name
+from torra.radar.job import RADAR
+from torra.replay import job_kinds
+from torra.store.research import cards as card_table
+
+PROFILES: Final[Sequence[str]] = get_args(RiskProfile)
+
+FIELDS: Final = {
+    "symbol": "the symbol of the desk that the committee is asked about",
+    "risk": f"the risk profile, one of {', '.join(PROFILES)}; default: that of desk.json",
+}
+"""What may be asked for, each a text."""
+
+LONGEST: Final = 64
+"""Characters of a field."""
+
+
+def check(home: Path, asked: Parameters) -> JobRequest:
+    """Return a request for a card; raises ConfigError that names the field."""
+    from torra.tools.desk_reader import reading  # noqa: PLC0415
+
+    if unknown := [*asked.keys() - FIELDS.keys()]:
+        raise ConfigError(f"{unknown[0][:40]}: a committee has no such parameter")
+    fields = {name: asked.get(name) or "" for name in FIELDS}
+    if any(not isinstance(one, str) or len(one) > LONGEST for one in fields.values()):
+        raise ConfigError(f"symbol, risk: write a text of {LONGEST} characters at most")
+    fields["risk"] = fields["risk"] or load_desk(home).committee.risk_profile
+    if fields["risk"] not in PROFILES:
+        raise ConfigError(f"risk: choose one of {', '.join(PROFILES)}")
+    with reading(home) as (reader, _):
+        fields["symbol"] = reader().instance(str(fields["symbol"])).id
+    return JobRequest(fields, fields, str(fields["symbol"]))
+
+
+def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
+    """Decide and store the card; raises what `decide` raises."""
+    from torra.committee.deciding import CommitteeDesk, decide  # noqa: PLC0415
+    from torra.tools.desk_reader import reading  # noqa: PLC0415
+
+    tell("reads the evidence")
+    with reading(home) as (reader, database):
+
+        def happened(event: str, **fields: Any) -> None:
+            if event == "agent_start":
+                tell(f"{fields['agent']} seat, round {fields['round']}")
+
+        desk = CommitteeDesk(home, reader(), database, os.environ, happened)
+        risk: Any = parameters["risk"]
+        card = decide(desk, str(parameters["symbol"]), risk)
+    return JobResult(card.final_statement, card.card_id)
+
+
+def at_home(home: Path, asked: Parameters) -> str:
+    """Ask from the command line; return the card's document.
+
+    Raises what `made_at_home` raises, and CommitteeError.
+    """
+    from instance_database import open_home  # noqa: PLC0415
+
+    card_id = made_at_home(home, COMMITTEE, asked)
+    with closing(open_home(home)) as database:
+        row = card_table.card(database, card_id) or {"document": "{}"}
+    return str(row["document"])
+
+
+COMMITTEE: Final = JobKind("committee", "Committee", check, f"{__name__}:run", light=True)
+
+KINDS: Final = by_name(*job_kinds.KINDS.values(), RADAR, FILM, COMMITTEE)
+"""Every kind of job that this program knows."""

@@ -1,0 +1,65 @@
+"""A light job from the command line: handed to the desk that runs, or done here under the lock."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+from torra.clock import System
+from torra.desk_lock import DeskLock
+from torra.errors import ConfigError
+from torra.home import DATABASE
+from torra.jobs import asking
+from torra.jobs.child import work_of
+from torra.jobs.kinds import FINAL, JobKind, JobResult, Parameters
+from torra.store import jobs as job_table
+from torra.trading.commanding import COMMAND_LINE
+
+PATIENCE_S: Final = 180.0
+LOOK_S: Final = 0.2
+"""Real seconds that a command waits for the desk's job, and between two looks at it."""
+
+
+def made_at_home(home: Path, kind: JobKind, asked: Parameters) -> str:
+    """Do a job of a kind and return the name of what it made.
+
+    Where a desk holds the home's lock it does the job, else this process does, under the lock: also
+    a job that waits for a lock that was another command's, or of a desk that ended. Raises
+    ConfigError, also for a job that ended without making anything, what the work raises, and
+    StoreUnavailable.
+    """
+    from instance_database import open_home  # noqa: PLC0415
+
+    if not (home / DATABASE).is_file():
+        raise ConfigError(f"no desk has run in {home} yet: start one with `torra run`")
+    job: dict[str, Any] = {"state": "", "made": ""}
+    end = System().monotonic() + PATIENCE_S
+    with closing(open_home(home)) as database:
+        while job["state"] not in FINAL and System().monotonic() < end:
+            if done := _under_lock(home, kind, asked):
+                if job["state"]:
+                    job_table.end_job(
+                        database, job["id"], job["state"], "done", done.says, done.made
+                    )
+                job = {"state": "done", "made": done.made}
+            elif job["state"]:
+                System().sleep(LOOK_S)
+                job = job_table.job(database, job["id"]) or job
+            else:
+                job = asking.ask(database, home, kind, asked, COMMAND_LINE).document
+    if not job["made"]:
+        why = job["says"] or "it has made nothing yet"
+        raise ConfigError(f"job {job['id']} is {job['state']}: {why}")
+    return str(job["made"])
+
+
+def _under_lock(home: Path, kind: JobKind, asked: Parameters) -> JobResult | None:
+    """Return what this process does; None where another one holds the home's lock."""
+    lock = DeskLock(home)
+    if not lock.acquire(0.0):
+        return None
+    try:
+        return work_of(kind.work)(home, kind.check(home, asked).parameters, lambda *_: None)
+    finally:
+        lock.release()

@@ -1,1 +1,0 @@
-"""Tables of what people ask the desk."""

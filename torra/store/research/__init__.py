@@ -1,0 +1,1 @@
+"""The stores of what people ask of a desk beside its ticks."""

@@ -1,0 +1,41 @@
+"""Stores the cards of the committee: the document of each, by what was asked of which evidence.
+
+A document holds numbers and sentences of code, no words of a model. Every failure raises
+StoreUnavailable and leaves no trace.
+"""
+
+from __future__ import annotations
+
+from torra.store.connection import RowDict, Store
+
+
+def add_card(store: Store, row: RowDict) -> None:
+    """Store a card; one that is there already stays as it is.
+
+    Needs card_id, asked, symbol, evidence_until and document (JSON text).
+    """
+    store.change(
+        "INSERT INTO cards (card_id, asked, symbol, evidence_until, at, document) "
+        "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (card_id) DO NOTHING",
+        row["card_id"], row["asked"], row["symbol"], row["evidence_until"], store.moment(),
+        row["document"],
+    )  # fmt: skip
+
+
+def card(store: Store, card_id: str) -> RowDict | None:
+    """Return a card; None where there is none of that id."""
+    return store.row("SELECT * FROM cards WHERE card_id = ?", card_id)
+
+
+def card_of_asked(store: Store, asked: str) -> RowDict | None:
+    """Return the first card of what was asked; None where nobody asked it yet."""
+    return store.row("SELECT * FROM cards WHERE asked = ? ORDER BY id LIMIT 1", asked)
+
+
+def cards(store: Store, symbol: str = "", limit: int = 50) -> list[RowDict]:
+    """Return the newest cards of a symbol, or of any, newest first."""
+    where = "WHERE symbol = ? " if symbol else ""
+    return store.rows(
+        f"SELECT * FROM cards {where}ORDER BY id DESC LIMIT ?",  # noqa: S608 - words of ours
+        *filter(None, (symbol,)), limit,
+    )  # fmt: skip
