@@ -20,7 +20,7 @@ from torra.clock import iso, parse
 from torra.config import ChatSettings
 from torra.dashboard.doors import access_file
 from torra.errors import ConfigError
-from torra.store.chat import questions as chat_table
+from torra.store.research import questions as chat_table
 from torra.store.trade import notes as note_table
 from torra.words.ask import ASK_CODES
 

@@ -17,7 +17,7 @@ ASK: Final[Table] = {
         "ask-session": fault(
             "a follow-up carries the symbols of another person's session",
             At(
-                "torra.store.chat.questions:questions",
+                "torra.store.research.questions:questions",
                 reword("person = ? AND session", "? <> 'x' AND session"),
             ),
             "test_a_session_is_its_persons_own",

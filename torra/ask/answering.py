@@ -108,7 +108,7 @@ def ask(
     portfolio: Sequence[str] = (),
     may_spend: bool = False,
 ) -> ChatAnswer:
-    """ChatAnswer a question and store it; `desk` returns the desk as it stands now.
+    """Answer a question and store it; `desk` returns the desk as it stands now.
 
     `session` is one that `person` may have begun, "" begins one; `about` is `<stream>@<bar>`, the
     tick that is asked about; `portfolio` are symbols held elsewhere, as the person says; without
