@@ -25,7 +25,7 @@ ASK: Final[Table] = {
         "ask-not-stored": fault(
             "a question about a symbol that is not there is answered with others",
             At(
-                "torra.ask.answering:_draft",
+                "torra.ask.answering",
                 replace("read.intent not in WITHOUT_SYMBOL", "read.intent == REFUSED"),
             ),
             "test_nothing_stored_about_a_symbol_is_said_and_nothing_else",
