@@ -23,7 +23,8 @@ HEADINGS: Final = {
     "exit_radar": "`exit_radar`: look at what is held",
     "watch": "`watch`",
     "failed": "Not scanned",
-    "trigger": "Why an earlier run stands in",
+    "trigger": "Why a run is not the one that was wanted",
+    "objection": "What becomes of an agent's objection",
 }
 
 

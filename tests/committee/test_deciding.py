@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -32,8 +33,9 @@ from tests.worlds import desks
 from torra.committee import debate
 from torra.committee.debate import ROLES
 from torra.committee.deciding import CommitteeDesk, CommitteeError, decide
-from torra.committee.example import SYMBOL, example_desk
+from torra.committee.example import AS_OF, SYMBOL, example_desk
 from torra.config import CommitteeSettings
+from torra.errors import ConfigError
 from torra.store.research import cards as card_table
 from torra.tick.spending import HOUR
 
@@ -66,9 +68,13 @@ def sit(database: Database, tmp_path: Path, server: VendorServer) -> Iterator[De
             profile = reader.profiles[SYMBOL]
             agents = more.pop("agents", None) or vendor_line.agents(vendor)
             paid = profile.model_copy(update={"agents": agents})
+            where = more.pop("where", environment(server))
+            asked = {
+                name: more.pop(name) for name in ("again", "as_of", "hindsight") if name in more
+            }
             settings = reader.settings.model_copy(update={"committee": CommitteeSettings(**more)})
             desk = replace(reader, profiles={SYMBOL: paid}, settings=settings)
-            found = CommitteeDesk(tmp_path, desk, database, environment(server))
+            found = CommitteeDesk(tmp_path, desk, database, where, **asked)
             return decide(found, SYMBOL, risk)
 
         yield run
@@ -155,6 +161,42 @@ def test_the_same_evidence_asks_no_model_twice_under_any_profile(
     assert len({row["card_id"] for row in card_table.cards(database)}) == 3
     assert [row["symbol"] for row in card_table.cards(database, SYMBOL, 2)] == [SYMBOL] * 2
     assert card_table.cards(database, "OTHER") == []
+
+
+def test_again_asks_once_more_of_the_same_evidence(
+    sit: Decide, server: VendorServer, database: Database
+) -> None:
+    asked: list[str] = []
+    server.play({"*": partial(voting, {}, asked)})
+    first, second = sit(), sit(again=True)
+    assert len(asked) == 12
+    assert first.card_id != second.card_id and first.evidence_hash == second.evidence_hash
+    assert sit() == first and len(asked) == 12
+    assert len(card_table.cards(database)) == 2
+
+
+def test_a_card_of_the_past_is_of_the_rules_or_marked_as_hindsight(
+    sit: Decide, server: VendorServer
+) -> None:
+    server.play({"*": partial(voting, {}, [])})
+    past = AS_OF - timedelta(days=10)
+    with pytest.raises(ConfigError, match=r"may know what came after.*--hindsight"):
+        sit(as_of=past)
+    assert server.exchanges == []
+    by_rules = sit(as_of=past, model=False)
+    assert by_rules.evidence_until == "2026-02-20T00:00:00Z" and not by_rules.hindsight
+    card = sit(as_of=past, hindsight=True)
+    assert card.hindsight and sit(as_of=past, hindsight=True, risk="aggressive").hindsight
+    assert not sit().hindsight
+
+
+def test_rules_that_stood_in_keep_no_model_from_being_asked(
+    sit: Decide, server: VendorServer
+) -> None:
+    asked: list[str] = []
+    server.play({"*": partial(voting, {}, asked)})
+    assert sit(where={}).source_type == "RULES_STOOD_IN" and not asked
+    assert sit().source_type == "COMMITTEE" and len(asked) == 6
 
 
 def test_every_seat_that_fails_is_no_card_and_one_request_each(

@@ -37,8 +37,8 @@ FAULTS: Final[tuple[Fault, ...]] = (
         DOORS,
         TOOLS,
         RADAR,
-        COMMITTEE,
         ASK,
+        COMMITTEE,
     ),
 )
 """In the order of the page."""

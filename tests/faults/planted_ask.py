@@ -8,7 +8,7 @@ from tests.faults.changes import At, replace, reword
 from tests.faults.planting import Table, fault
 
 ASK: Final[Table] = {
-    "Y6": {
+    "Y5": {
         "ask-others": fault(
             "an answer about one symbol cites another's position",
             At("torra.ask.planning:without", replace("(match[1] or match[2]) not in others", "1")),

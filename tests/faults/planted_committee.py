@@ -8,7 +8,7 @@ from tests.faults.changes import At, replace, sets
 from tests.faults.planting import Table, fault
 
 COMMITTEE: Final[Table] = {
-    "Y5": {
+    "Y6": {
         "committee-loud": fault(
             "a dissenter's trust counts for nothing",
             At(

@@ -123,12 +123,12 @@ RADAR: Final[Table] = {
         "radar-requests": fault(
             "the requests of a run are not counted",
             At("torra.radar.agents:REQUESTS", sets("REQUESTS", "99")),
-            "test_ten_thousand_scripts_stay_within_every_limit",
+            "test_turns_requests_and_calls_are_counted_before_they_are_made",
         ),
         "radar-calls": fault(
             "an agent has no limit of its own for its calls",
             At("torra.radar.agents", replace("agent.calls", "99")),
-            "test_ten_thousand_scripts_stay_within_every_limit",
+            "test_turns_requests_and_calls_are_counted_before_they_are_made",
         ),
         "radar-repair": fault(
             "a reply that cannot be read is asked for again and again",
@@ -144,7 +144,10 @@ RADAR: Final[Table] = {
         ),
         "radar-unstored": fault(
             "the run is not marked while agents are asked",
-            At("torra.radar.agents", replace("found.model_copy(update=unfinished)", "found")),
+            At(
+                "torra.radar.agents",
+                replace("rules.model_copy(update=fallback('UNFINISHED'))", "rules"),
+            ),
             "test_a_vendor_that_hangs_or_drips_costs_no_more_than_the_deadline",
         ),
     },

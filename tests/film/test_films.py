@@ -99,6 +99,7 @@ def test_a_film_is_asked_for_made_and_played(pages: Pages) -> None:
     assert found["code"] == "" and found["scenes"][2]["stream"] == "BTCUSD|M15"
     page, client = pages.text("/film/2"), pages.client()
     assert page.count("<img") == len(found["scenes"]) and "autoplay" not in page
+    assert "A&lt;b&gt; H1" in page and "A<b>" not in page
     for name, kind in (("1.png", "image/png"), ("film.webm", "video/webm"),
                        ("captions.vtt", "text/vtt")):  # fmt: skip
         answer = client.get(f"/film/2/{name}")

@@ -134,7 +134,7 @@ def degraded(home: Path, end: ExitStack) -> Flask:
     )
     desk.database.raise_alarm("a key", "UNKNOWN_ORDER", "an order that nobody sent")
     desk.database.set_trading_state("REDUCING", "the books differ")
-    told = fallback("AUTH_REFUSED", "the vendor refused the key")
+    told = fallback("AUTH_REFUSED")
     rules = radar_runs.run_of(radar_runs.row("BTCUSD|M15", "watch", ("NEAR_THRESHOLD",)))
     radar_runs.stored(desk.database, rules.model_copy(update=told))
     return _app(PageContext(home, desk.database, DeskSettings(instances=BOTH), desk, {}))

@@ -75,7 +75,7 @@ def test_held_back_and_observed_are_demoted_others_keep_their_place(code: str) -
     assert [one.stream for one in run.act] == ([] if demoted else ["A0|H1"])
     mine = run.watch[0] if demoted else run.act[0]
     assert mine.objections[0].cites == (FULL,)
-    assert mine.objections[0].text == "Signal objects, by the radar.consensus."
+    assert mine.objections[0].text == "The signal agent objects and cites the radar.consensus."
     assert (run.coverage.act, run.coverage.watch) == ((0, 2) if demoted else (1, 1))
 
 

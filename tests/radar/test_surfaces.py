@@ -15,11 +15,14 @@ from typing import Any
 import pytest
 
 from docs import radar_page
+from tests.doubles.vendor_line import environment
+from tests.doubles.vendor_server import OPENAI, Reply, VendorServer
 from tests.doubles.visitors import bearer
 from tests.radar.test_scan import reader_of
 from tests.worlds import radar_runs as made_up
 from tests.worlds.desk_pages import Pages, open_pages
 from tests.worlds.hands import torra
+from tests.worlds.homes import profile_file
 from tests.worlds.jobs import done_here
 from tests.worlds.told import Pager, ToldDesk
 from torra.clock import iso
@@ -39,7 +42,7 @@ from torra.radar.scan import scan
 from torra.store import jobs as job_table
 from torra.store import radar_runs
 from torra.trading.commanding import COMMAND_LINE
-from torra.words.radar import CODES, mode_sentence
+from torra.words.radar import CODES, mode_sentence, words_of
 
 JSON = {"Accept": "application/json"}
 RUN = "/api/v1/radar/run"
@@ -140,6 +143,8 @@ def test_the_page_and_home_show_the_newest_run(pages: Pages) -> None:
     pages.text("/radar?run=99", 404)
     assert "1 scans: ai 0%, rules 100%" in pages.text("/health")
     assert "0 s ago" in page and "of an earlier close" not in page
+    meanings = html.unescape(page.partition('id="meanings"')[2])
+    assert all(words_of(code).meaning in meanings for code in CODES["act"] | CODES["watch"])
 
 
 def test_the_page_says_that_bars_have_closed_since(
@@ -179,6 +184,27 @@ def test_who_may_only_read_is_told_of_no_button(pages: Pages) -> None:
     assert "Scan now" in pages.text("/radar")
 
 
+def test_a_job_lets_the_agents_of_a_paying_profile_go_over_the_scan(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = pages.backing.home
+    settings = {"instances": [{"symbol": "BTCUSD"}], "radar": {"near": 1.0, "agents": "on"}}
+    (home / "desk.json").write_text(json.dumps(settings))
+    profile_file(home, {"agents": {"provider": OPENAI}})
+    pages.database.change("DELETE FROM trading_config")  # what was applied last counts first
+    with VendorServer() as server:
+        said = {"calls": [], "demote": [], "say": ["s1"], "because": [], "done": True}
+        server.play({"*": Reply(text=json.dumps(said))})
+        for name, value in environment(server).items():
+            monkeypatch.setenv(name, value)
+        number = scanned(pages)
+        assert len(server.exchanges) == 3 and not [one for one in server.exchanges if one.refused]
+    row = radar_runs.run(pages.database, number) or {}
+    run = RadarRun.model_validate_json(row["document"])
+    assert (row["mode"], run.mode, run.fallback_trigger, len(run.cards)) == ("ai", "ai", "", 1)
+    assert "1 scans: ai 100%" in pages.text("/health")
+
+
 def test_page_and_command_say_what_agents_did(
     pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,8 +212,8 @@ def test_page_and_command_say_what_agents_did(
     made_up.stored(pages.database, run)
     page = pages.text("/radar")
     for text in (
-        "Agents went over this scan.", "3 readings of stored evidence and cost $0.0123",
-        "Signal objects, by the radar.consensus.", "Demoted rows, 24 bars later",
+        "Agents went over this scan.", "They made 3 tool calls and cost $0.0123",
+        "The signal agent objects and cites the radar.consensus.", "Demoted rows, 24 bars later",
         "-0.20 ATR", run.cards[0].sentences[0],
     ):  # fmt: skip
         assert text in page, text
@@ -197,13 +223,13 @@ def test_page_and_command_say_what_agents_did(
     pages.desk.lock.release()
     told = torra(pages.backing.home, "radar").output
     assert "Agents went over this scan." in told and "demoted" in told
-    assert "Signal objects, by the radar.consensus." in told
+    assert "The signal agent objects and cites the radar.consensus." in told
 
 
 def test_the_page_says_why_agents_came_to_nothing(pages: Pages) -> None:
     rules = made_up.run_of(made_up.row("BTCUSD|M15", "watch", ("NEAR_THRESHOLD",)))
     for trigger in [one for one in CODES["trigger"] if one != "CORE_FAILED"]:
-        told = rules.model_copy(update=fallback(trigger, CODES["trigger"][trigger].meaning))
+        told = rules.model_copy(update=fallback(trigger))
         made_up.stored(pages.database, told)
         said = mode_sentence(told.model_dump())
         assert said.endswith("This scan is by the rules alone.")

@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+from instance_database import Database
 from tests.worlds.desk_pages import Pages, open_pages
 from torra.clock import iso
 from torra.radar.result import Bucket, Coverage, RadarRow, RadarRun
@@ -57,21 +58,23 @@ def _row(chance: random.Random, stream: str, bucket: Bucket, as_of: str) -> Rada
     )  # fmt: skip
 
 
-def open_studio(home: Path) -> Pages:
-    """Return the pages of a desk with the runs 1 and 2; in the second both streams have rows."""
-    pages = open_pages(home)
-    now = pages.database.desk_time()
+def store_runs(database: Database) -> None:
+    """Store the runs 1 and 2 of a desk's radar; in the second the desk's streams would open."""
+    now = database.desk_time()
     assert now is not None
-    streams, as_of = ("BTCUSD|M15", "BTCUSD|H1"), iso(now)
-    for bucket in (None, "act"):
-        run = run_of(random.Random(2), [*HOSTILE], as_of)
-        if bucket:
-            acts = tuple(_row(random.Random(1), one, "act", as_of) for one in streams)
-            lines = tuple(f"{row.stream}: it would open." for row in acts)
-            log = (*lines, *run.reasoning_log)
-            run = run.model_copy(update={"act": acts, "reasoning_log": log})
-        radar_runs.add_run(pages.database, {
-            "universe": "u", "as_of": as_of, "mode": run.mode, "trigger_code": "",
-            "document": run.model_dump_json(),
+    as_of = iso(now)
+    run = run_of(random.Random(2), [*HOSTILE], as_of)
+    acts = tuple(_row(random.Random(1), one, "act", as_of) for one in ("BTCUSD|M15", "BTCUSD|H1"))
+    log = (*(f"{row.stream}: it would open." for row in acts), *run.reasoning_log)
+    for one in (run, run.model_copy(update={"act": acts, "reasoning_log": log})):
+        radar_runs.add_run(database, {
+            "universe": "u", "as_of": as_of, "mode": one.mode, "trigger_code": "",
+            "document": one.model_dump_json(),
         })  # fmt: skip
+
+
+def open_studio(home: Path) -> Pages:
+    """Return the pages of a desk with two runs of its radar."""
+    pages = open_pages(home)
+    store_runs(pages.database)
     return pages

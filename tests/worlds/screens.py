@@ -22,6 +22,7 @@ from tests.doubles.visitors import ACCESS, bearer
 from tests.worlds import scorers
 from tests.worlds.demo_full_desk import FullDeskView
 from tests.worlds.demo_orders import build
+from tests.worlds.films import store_runs
 from torra.dashboard.app import create_app
 from torra.dashboard.doors.access import Access
 from torra.dashboard.doors.routes import by_name, every_route
@@ -44,6 +45,7 @@ def view_app(state: str = "demo") -> Any:
 
 def desk_app(folder: Path) -> Any:
     backing = build(folder)
+    store_runs(backing.database)
     view = DatabaseView(backing.database, backing.settings, backing.desk)
     return create_app(view, access=ACCESS, backing=backing)
 

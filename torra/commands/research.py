@@ -111,14 +111,26 @@ def _answer_lines(answer: ChatAnswer) -> Iterator[str]:
 
 @click.command()
 @click.argument("symbol", required=False)
-@click.option("--example", is_flag=True, help="show a card of an invented company")
+@click.option("--example", is_flag=True, help="Show a card of an invented company.")
+@click.option("--again", is_flag=True, help="Ask once more of the same evidence.")
+@click.option("--as-of", default="", help="Ask as of a moment of the past, by rules.")
+@click.option("--hindsight", is_flag=True, help="Let models be asked of the past all the same.")
 @click.option(
     "--risk",
     type=click.Choice(get_args(RiskProfile)),
-    help="the risk profile: how much each seat's vote weighs; default: that of desk.json",
+    help="How much each seat's vote weighs; default: that of desk.json.",
 )
 @answering
-def committee(home: Path, /, symbol: str | None, example: bool, risk: RiskProfile) -> CommandAnswer:
+def committee(
+    home: Path,
+    /,
+    symbol: str | None,
+    example: bool,
+    again: bool,
+    as_of: str,
+    hindsight: bool,
+    risk: RiskProfile | None,
+) -> CommandAnswer:
     """Ask the committee about a SYMBOL: three votes from stored evidence, and a card of them."""
     from torra.committee import job  # noqa: PLC0415
     from torra.committee.card import DecisionCard  # noqa: PLC0415
@@ -129,7 +141,9 @@ def committee(home: Path, /, symbol: str | None, example: bool, risk: RiskProfil
     if symbol is None:
         card = example_card(risk or "balanced")
     else:
-        document = job.at_home(home, {"symbol": symbol, "risk": risk or ""})
+        flags = {"again": "yes" * again, "hindsight": "yes" * hindsight}
+        asked = {"symbol": symbol, "risk": risk or "", "as_of": as_of, **flags}
+        document = job.at_home(home, asked)
         card = DecisionCard.model_validate_json(document)
     return CommandAnswer(card.model_dump(mode="json"), _card_lines(card, example=example))
 

@@ -136,6 +136,7 @@ def card_of(
     cost_usd: float = 0.0,
     elapsed_ms: float = 0.0,
     again: int = 0,
+    hindsight: bool = False,
 ) -> DecisionCard | None:
     """Return the card of some reports; None where every seat that was asked failed.
 
@@ -169,7 +170,7 @@ def card_of(
         sources=known.sources,
         timestamp=iso(now.replace(microsecond=0)),
         schema_version=SCHEMA_VERSION,
-        card_id=f"{asked}-{profile[0]}",
+        card_id=f"{asked}-{again}-{profile[0]}",
         symbol=known.symbol,
         asset=known.asset,
         evidence_until=iso(known.until),
@@ -192,7 +193,7 @@ def card_of(
         evidence_hash=evidence_hash,
         rubric_version=RUBRIC_VERSION,
         final_statement=statement(known.symbol, result),
-        hindsight=False,
+        hindsight=hindsight,
     )
 
 

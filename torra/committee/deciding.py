@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from agent_config import VENDORS, AgentSettings, route
 from agents.contracts import Prompt, Role
 from instance_database import Database
-from torra.clock import System
+from torra.clock import System, iso
 from torra.committee import seats
 from torra.committee.card import (
     DecisionCard,
@@ -49,8 +50,8 @@ class CommitteeError(TorraError):
 class CommitteeDesk:
     """Where a committee sits: the desk as it reads it, and what it asks and books with.
 
-    `tell` takes what happens while it sits. `again` counts the cards that were asked for once more
-    of the same evidence.
+    `tell` takes what happens while it sits. `again`: ask once more of the same evidence. `as_of`
+    is a moment of the past for which a card is made, `hindsight` that models may be asked of it.
     """
 
     home: Path
@@ -58,7 +59,9 @@ class CommitteeDesk:
     database: Database
     environment: Mapping[str, str]
     tell: Tell = lambda *_, **__: None
-    again: int = 0
+    again: bool = False
+    as_of: datetime | None = None
+    hindsight: bool = False
 
 
 def by_rules(
@@ -67,6 +70,7 @@ def by_rules(
     risk: RiskProfile,
     source_type: SourceType = "RULES",
     begun: float | None = None,
+    again: int = 0,
 ) -> DecisionCard:
     """Return the card of some evidence as the rules vote, without key or network.
 
@@ -75,7 +79,13 @@ def by_rules(
     since = CLOCK.monotonic() if begun is None else begun
     reports = {seat: seats.by_rules(seat, known) for seat in known.facts}
     card = card_of(
-        known, reports, risk, now=reader.now, source_type=source_type, elapsed_ms=_ms(since)
+        known,
+        reports,
+        risk,
+        now=reader.now,
+        source_type=source_type,
+        elapsed_ms=_ms(since),
+        again=again,
     )
     assert card is not None, "rules never fail"  # noqa: S101 - a seat without facts is not asked
     return card
@@ -87,21 +97,26 @@ def decide(desk: CommitteeDesk, name: str, risk: RiskProfile) -> DecisionCard:
     Raises ConfigError for an unknown instance, CommitteeError where every model failed, and
     StoreUnavailable.
     """
-    known = evidence(desk.reader, name)
+    known = evidence(desk.reader, name, desk.as_of)
     agents = desk.reader.profiles[desk.reader.instance(name).id].agents
-    models = _models(desk, known, agents)
-    asked = name_of_question(known, models, desk.again)
-    row = card_table.card_of_asked(desk.database, asked)
+    models, number = _models(desk, known, agents), 0
+    while desk.again and card_table.card_of_asked(
+        desk.database, name_of_question(known, models, number)
+    ):
+        number += 1
+    row = card_table.card_of_asked(desk.database, name_of_question(known, models, number))
     if row is not None:
         stored = DecisionCard.model_validate_json(row["document"])
         card = stored if stored.risk_profile == risk else _recounted(desk, known, stored, risk)
     elif models:
-        card = _by_models(desk, name, known, agents, models, risk)
+        card = _by_models(desk, name, known, agents, models, number, risk)
     else:
-        card = by_rules(desk.reader, known, risk)
+        card = by_rules(desk.reader, known, risk, again=number)
+    # rules that stood in are no answer of the models
     card_table.add_card(desk.database, {
-        "card_id": card.card_id, "asked": asked, "symbol": card.symbol,
-        "evidence_until": card.evidence_until, "document": card.model_dump_json(),
+        "card_id": card.card_id, "asked": name_of_question(known, card.models, number),
+        "symbol": card.symbol, "evidence_until": card.evidence_until,
+        "document": card.model_dump_json(),
     })  # fmt: skip
     return card
 
@@ -109,11 +124,21 @@ def decide(desk: CommitteeDesk, name: str, risk: RiskProfile) -> DecisionCard:
 def _models(
     desk: CommitteeDesk, known: CommitteeEvidence, agents: AgentSettings
 ) -> tuple[str, ...]:
-    """Return the models that are asked, VENDOR:MODEL; none where the rules vote."""
+    """Return the models that are asked, VENDOR:MODEL; none where the rules vote.
+
+    Raises ConfigError for models and a moment of the past, unless hindsight is allowed.
+    """
     role = next(iter(ROLES.values()))
     vendor, model = route(agents.model(role.id, role.tier), agents.provider)
     wanted = desk.reader.settings.committee.model and len(known.facts) >= VOTES
-    return (f"{vendor}:{model}",) if wanted and vendor in VENDORS else ()
+    if not wanted or vendor not in VENDORS:
+        return ()
+    if desk.as_of and not desk.hindsight:
+        raise ConfigError(
+            f"{vendor}:{model} may know what came after {iso(desk.as_of)}: say --hindsight for a "
+            "card that counts for nothing, or set committee.model to false"
+        )
+    return (f"{vendor}:{model}",)
 
 
 def _recounted(
@@ -122,7 +147,7 @@ def _recounted(
     """Return a stored card under another risk profile: the same votes, and nothing to pay."""
     card = card_of(
         known, reports_of(stored), risk, now=desk.reader.now, source_type=stored.source_type,
-        models=stored.models, again=desk.again,
+        models=stored.models, again=int(stored.card_id.split("-")[1]), hindsight=stored.hindsight,
     )  # fmt: skip
     assert card is not None, "a card is never of failures alone"  # noqa: S101
     return card
@@ -134,11 +159,12 @@ def _by_models(
     known: CommitteeEvidence,
     agents: AgentSettings,
     models: tuple[str, ...],
+    number: int,
     risk: RiskProfile,
 ) -> DecisionCard:
     begun = CLOCK.monotonic()
     try:
-        found = _debated(desk, name, known, agents)
+        found = _debated(desk, name, known, agents, number)
     except ConfigError:
         return by_rules(desk.reader, known, risk, "RULES_STOOD_IN", begun)
     card = card_of(
@@ -151,7 +177,8 @@ def _by_models(
         models=models,
         cost_usd=round(found.usd, 9),
         elapsed_ms=_ms(begun),
-        again=desk.again,
+        again=number,
+        hindsight=desk.as_of is not None,
     )
     if card is None:
         why = ", ".join(f"{seat} {code}" for seat, code in found.triggers.items())
@@ -160,12 +187,12 @@ def _by_models(
 
 
 def _debated(
-    desk: CommitteeDesk, name: str, known: CommitteeEvidence, agents: AgentSettings
+    desk: CommitteeDesk, name: str, known: CommitteeEvidence, agents: AgentSettings, number: int
 ) -> SeatDebate:
     """Ask the models of the seats; raises ConfigError where the vendor cannot be opened."""
     reader, settings = desk.reader, desk.reader.settings.committee
     profile = reader.instance(name).profile
-    key = OffTickKey("committee", f"{known.symbol}|{hash_of_evidence(known)[:12]}|{desk.again}")
+    key = OffTickKey("committee", f"{known.symbol}|{hash_of_evidence(known)[:12]}|{number}")
     models = open_models(desk.home, desk.database, desk.environment)
     try:
         models.apply_blocks()

@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from torra.clock import iso, parse
 from torra.committee.votes import RiskProfile
 from torra.config import load_desk
 from torra.errors import ConfigError
@@ -25,6 +26,9 @@ PROFILES: Final[Sequence[str]] = get_args(RiskProfile)
 
 FIELDS: Final = {
     "symbol": "the symbol of the desk that the committee is asked about",
+    "again": "yes: ask once more of the same evidence",
+    "as_of": "a moment of the past, ISO 8601; by rules alone, unless hindsight is yes",
+    "hindsight": "yes: models may be asked of the past; such a card counts for nothing",
     "risk": f"the risk profile, one of {', '.join(PROFILES)}; default: that of desk.json",
 }
 """What may be asked for, each a text."""
@@ -39,15 +43,23 @@ def check(home: Path, asked: Parameters) -> JobRequest:
 
     if unknown := [*asked.keys() - FIELDS.keys()]:
         raise ConfigError(f"{unknown[0][:40]}: a committee has no such parameter")
-    fields = {name: asked.get(name) or "" for name in FIELDS}
-    if any(not isinstance(one, str) or len(one) > LONGEST for one in fields.values()):
-        raise ConfigError(f"symbol, risk: write a text of {LONGEST} characters at most")
+    given = {name: asked.get(name) or "" for name in FIELDS}
+    fields = {name: one for name, one in given.items() if isinstance(one, str)}
+    if fields != given or any(len(one) > LONGEST for one in fields.values()):
+        raise ConfigError(f"{', '.join(FIELDS)}: write texts of {LONGEST} characters at most")
     fields["risk"] = fields["risk"] or load_desk(home).committee.risk_profile
     if fields["risk"] not in PROFILES:
         raise ConfigError(f"risk: choose one of {', '.join(PROFILES)}")
+    for name in ("again", "hindsight"):
+        if fields[name] not in ("", "yes"):
+            raise ConfigError(f"{name}: write yes, or leave it out")
+    try:
+        fields["as_of"] = iso(parse(fields["as_of"])) if fields["as_of"] else ""
+    except ValueError as error:
+        raise ConfigError("as_of: write a moment such as 2026-01-05T10:00Z") from error
     with reading(home) as (reader, _):
-        fields["symbol"] = reader().instance(str(fields["symbol"])).id
-    return JobRequest(fields, fields, str(fields["symbol"]))
+        fields["symbol"] = reader().instance(fields["symbol"]).id
+    return JobRequest(fields, fields, fields["symbol"])
 
 
 def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
@@ -62,7 +74,11 @@ def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
             if event == "agent_start":
                 tell(f"{fields['agent']} seat, round {fields['round']}")
 
-        desk = CommitteeDesk(home, reader(), database, os.environ, happened)
+        as_of = str(parameters["as_of"])
+        desk = CommitteeDesk(
+            home, reader(), database, os.environ, happened, again=parameters["again"] == "yes",
+            as_of=parse(as_of) if as_of else None, hindsight=parameters["hindsight"] == "yes",
+        )  # fmt: skip
         risk: Any = parameters["risk"]
         card = decide(desk, str(parameters["symbol"]), risk)
     return JobResult(card.final_statement, card.card_id)

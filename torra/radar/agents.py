@@ -19,7 +19,6 @@ from pydantic import ValidationError
 
 from agent_config import VENDORS, AgentSettings, route
 from agents.contracts import Prompt
-from agents.debate.deliberation import Call
 from instance_database import Database
 from torra.clock import System
 from torra.desk.models.access import open_models
@@ -55,7 +54,6 @@ REPAIRS: Final = 1
 TURN_CALLS: Final = 12
 """Calls of a turn that are looked at; the executor refuses those beyond its own limit."""
 
-UNFINISHED: Final = "UNFINISHED"
 UNREADABLE: Final = "Your last reply could not be read: reply with one JSON object of the form."
 CLOCK: Final = System()
 
@@ -77,17 +75,16 @@ class LoopEnded(Exception):
 class AgentLoop:
     """The agents of one run.
 
-    `reader` cannot write, `database` takes the audit of the tools. `most` returns the bytes of a
-    prompt of an agent; `keep` stores a call.
+    `reader` cannot write, `database` takes the audit of the tools, and the calls by their `key`.
+    `settings` are those of the profile that pays.
     """
 
     reader: DeskReader
     database: Database
     run: RadarRun
-    name: str
+    key: OffTickKey
+    settings: AgentSettings
     ask: Ask
-    most: Callable[[RadarRole], int]
-    keep: Callable[[Call], None]
     deadline: float
     requests: int = 0
     repairs: int = 0
@@ -106,9 +103,8 @@ class AgentLoop:
                 self._agent(agent)
             result, more = self._applied(), {"using_non_ai_fallback": False}
         except LoopEnded as end:
-            why = bounded(end.why) or words_of(end.trigger).meaning
-            result, more = self.run, fallback(end.trigger, why)
-        rows = tool_calls(self.database, self.name)
+            result, more = self.run, fallback(end.trigger, end.why)
+        rows = tool_calls(self.database, self.key.text)
         elapsed = self.run.elapsed_seconds + CLOCK.monotonic() - begun
         return result.model_copy(
             update={
@@ -126,8 +122,8 @@ class AgentLoop:
         return applied(self.run, wanted)
 
     def _agent(self, agent: RadarRole) -> None:
-        limits = {**LOOP, "AGENT_LIMIT": agent.calls, "RUN_LIMIT": agent.calls}
-        executor = Executor(self.name, self.database, limits, agent.tools)
+        limits = {**LOOP, "AGENT_LIMIT": agent.calls}
+        executor = Executor(self.key.text, self.database, limits, agent.tools)
         said: list[str] = []
         for turn in range(1, TURNS + 1):
             reply = self._turn(agent, turn, said)
@@ -147,8 +143,9 @@ class AgentLoop:
             if CLOCK.monotonic() >= self.deadline:
                 raise LoopEnded("TIMEOUT")
             self.requests += 1
+            most, _ = self.settings.caps(agent.role.id, agent.role.tier)
             prompt, left_out = prompt_of(
-                agent, shown, self.evidence, turn=turn, most=self.most(agent), notes=said
+                agent, shown, self.evidence, turn=turn, most=most, notes=said
             )
             reply = self.ask(prompt, agent, self.requests, self.deadline)
             self.usd += reply.usd
@@ -166,11 +163,13 @@ class AgentLoop:
         return None
 
     def _keep(self, reply: OffTickReply) -> None:
-        if reply.call is not None:
-            try:
-                self.keep(reply.call)
-            except StoreUnavailable:
-                raise LoopEnded("LEDGER", "a call could not be stored") from None
+        if reply.call is None:
+            return
+        try:
+            with self.database.transaction():
+                write_call(self.database, self.key, reply.call)
+        except StoreUnavailable:
+            raise LoopEnded("LEDGER", "a call could not be stored") from None
 
     def _take(self, agent: RadarRole, reply: Turn) -> None:
         """Note what an agent wants."""
@@ -192,7 +191,8 @@ class AgentLoop:
         left = max(0.0, self.deadline - CLOCK.monotonic())
         said: list[str] = []
         rows = {row.stream for row in open_rows(self.run)}
-        for asked, result in zip(chosen, executor.together(self.reader, calls, left), strict=True):
+        results = executor.together(self.reader, calls, left)
+        for place, (asked, result) in enumerate(zip(chosen, results, strict=True), 1):
             code = result.error.code if result.error else ""
             if code == "LOOP_LIMIT":
                 raise LoopEnded(code, f"{agent.agent} made the same call three times")
@@ -201,18 +201,20 @@ class AgentLoop:
                 known = (*mine, *self.evidence.get(asked.row, ()))
                 self.evidence[asked.row] = tuple({one.id: one for one in known}.values())
             elif result.error:
-                said.append(f"Call {len(said) + 1} gave nothing: {code}. {result.error.message}")
+                said.append(f"Call {place} gave nothing: {code}. {result.error.message}")
         more = len(reply.calls) - len(chosen)
         counts = f"{len(calls)} calls, {len(said)} without facts, {more} not looked at"
         self.notes.append(f"{agent.agent}, turn {turn}: {counts}.")
         return said
 
 
-def fallback(trigger: str, why: str) -> dict[str, Any]:
+def fallback(trigger: str, why: str = "") -> dict[str, Any]:
     """Return what a run of the rules says where agents were to be asked and came to nothing."""
     return {
-        "using_non_ai_fallback": True, "fallback_trigger": trigger, "fallback_reason": why,
-    }  # fmt: skip
+        "using_non_ai_fallback": True,
+        "fallback_trigger": trigger,
+        "fallback_reason": bounded(why) or words_of(trigger).meaning,
+    }
 
 
 def _turn_of(reply: OffTickReply) -> Turn | None:
@@ -247,7 +249,7 @@ def go_on(
     reader: DeskReader,
     database: Database,
     number: int,
-    found: RadarRun,
+    rules: RadarRun,
     environment: Mapping[str, str],
 ) -> RadarRun:
     """Let the agents go over a stored run of the rules; return what is stored of it then.
@@ -256,18 +258,17 @@ def go_on(
     profile has a vendor's models.
     """
     pays = payer(reader) if reader.settings.radar.agents == "on" else None
-    if pays is None or found.mode != "rules" or not open_rows(found):
-        return found
-    deadline = CLOCK.monotonic() + DEADLINE_S
+    if pays is None or rules.mode != "rules" or not open_rows(rules):
+        return rules
+    deadline, left = CLOCK.monotonic() + DEADLINE_S, rules
     try:
-        unfinished = fallback(UNFINISHED, words_of(UNFINISHED).meaning)
-        found = _stored(database, number, found.model_copy(update=unfinished))
-        result = _asked(home, reader, database, number, found, environment, pays, deadline)
+        left = _stored(database, number, rules.model_copy(update=fallback("UNFINISHED")))
+        result = _asked(home, reader, database, number, rules, environment, pays, deadline)
         result = result.model_copy(update={"worth": worth_of(database, reader.as_of, result)})
         return _stored(database, number, result)
     except Exception:
         log.exception("radar: the agents of run %s", number)
-        return found
+        return left
 
 
 def _stored(database: Database, number: int, run: RadarRun) -> RadarRun:
@@ -280,18 +281,13 @@ def _asked(
     reader: DeskReader,
     database: Database,
     number: int,
-    found: RadarRun,
+    rules: RadarRun,
     environment: Mapping[str, str],
     pays: tuple[str, AgentSettings],
     deadline: float,
 ) -> RadarRun:
     """Ask the models of the paying profile; return the run as it is then."""
     profile, settings = pays
-    rules = found.model_copy(
-        update={
-            "using_non_ai_fallback": False, "fallback_trigger": "", "fallback_reason": "",
-        }
-    )  # fmt: skip
     key = OffTickKey("radar", str(number))
     models = open_models(home, database, environment)
     try:
@@ -306,21 +302,14 @@ def _asked(
         }  # fmt: skip
         models.clients.ready(WARMING)
         loop = AgentLoop(
-            reader, database, rules, f"radar-{number}",
+            reader, database, rules, key, settings,
             lambda prompt, one, count, until: asks[one.agent].ask(
                 prompt, SCHEMA, role=one.role, deadline=until, round=count
             ),
-            lambda one: settings.caps(one.role.id, one.role.tier)[0],
-            lambda call: _write(database, key, call),
             deadline,
         )  # fmt: skip
         return loop.go()
     except ConfigError as error:
-        return rules.model_copy(update=fallback("AUTH_REFUSED", bounded(str(error))))
+        return rules.model_copy(update=fallback("AUTH_REFUSED", str(error)))
     finally:
         models.close()
-
-
-def _write(database: Database, key: OffTickKey, call: Call) -> None:
-    with database.transaction():
-        write_call(database, key, call)

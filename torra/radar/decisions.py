@@ -155,7 +155,7 @@ def _with_objections(run: RadarRun, wanted: Decisions) -> RadarRun:
         code, known = _judged(one, row, wanted.evidence)
         if row is not None and known:
             names = ", ".join(fact.name for fact in known)
-            text = f"{capital(one.by)} objects, by {names}."
+            text = f"The {one.by} agent objects and cites {names}."
             new = Objection(by=one.by, cites=tuple(fact.id for fact in known), text=text)
             if new not in row.objections:
                 rows[one.row] = row.model_copy(update={"objections": (*row.objections, new)})

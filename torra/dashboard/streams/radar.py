@@ -28,7 +28,7 @@ from torra.radar.result import RadarRow, RadarRun
 from torra.store import radar_runs
 from torra.store.journal import json_object
 from torra.words.orders import HOLD_REASONS
-from torra.words.radar import BUCKET_WORDS, mode_sentence, words_of, worth_sentence
+from torra.words.radar import BUCKET_WORDS, CODES, mode_sentence, words_of, worth_sentence
 
 PER_MINUTE: Final = 10
 
@@ -60,6 +60,7 @@ def radar() -> ResponseReturnValue:
         failed=newest["as_of"] if newest and newest["mode"] == "error" else "",
         settings=settings,
         buckets=BUCKET_WORDS,
+        codes=CODES,
         tones=TONES,
         words_of=words_of,
         reasons=HOLD_REASONS,

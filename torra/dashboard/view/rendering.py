@@ -74,6 +74,7 @@ MENU: Final = (
         "Research",
         (
             MenuPage("replays", "Replays"),
+            MenuPage("ask_page", "Ask"),
             MenuPage("committee", "Committee"),
             MenuPage("jobs", "Jobs"),
         ),
