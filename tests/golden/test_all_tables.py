@@ -10,7 +10,7 @@ EMPTY = {
     *("account_marks", "agent_standing", "fundamentals", "hosted", "hosted_outcomes", "latches"),
     *("notices", "notice_outbox", "notice_services", "provider_blocks", "radar_runs", "spreads"),
     *("stream_events", "streams", "tool_calls", "trade_notes", "trade_tags", "veto_stretches"),
-    *("chats", "vetoed_openings", "win_rates"),
+    *("cards", "chats", "vetoed_openings", "win_rates"),
 }
 """Tables in which no desk of this part has a row."""
 
