@@ -14,7 +14,8 @@ const KEYS = [
   ["?", "list the keys", openKeys],
   ["j", "next row", () => step(1)],
   ["k", "previous row", () => step(-1)],
-  ["/", "filter", filter],
+  ["/", "ask a question", ask],
+  ["f", "filter", filter],
   [".", "freeze or unfreeze the page", freeze],
 ];
 
@@ -26,6 +27,12 @@ function freeze() {
   const button = document.querySelector("#live-freeze:not([hidden])");
   button?.click();
   return Boolean(button);
+}
+
+function ask() {
+  const field = [...document.querySelectorAll("[data-ask]")].find(visible);
+  field?.focus();
+  return Boolean(field);
 }
 
 function filter() {

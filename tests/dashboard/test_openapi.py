@@ -83,11 +83,12 @@ def test_an_operation_says_what_it_wants_and_answers(
     assert in_query == set(route.query)
     changing = method != "get"
     assert ("requestBody" in told) == (changing and bool(route.body))
-    answers = set(told["responses"])
-    assert {"200", "400", "404", "413", "503"} <= answers
-    assert ({"202", "409", "415"} <= answers) == changing
-    assert ({"401", "403"} <= answers) == (route.scope is not None)
-    assert ("429" in answers) == (route.per_minute is not None or route.scope is not None)
+    codes = set(told["responses"])
+    assert {"200", "400", "404", "413", "503"} <= codes
+    assert ({"409", "415"} <= codes) == changing
+    assert ("202" in codes) == (changing and route.name not in answers.ANSWERS)
+    assert ({"401", "403"} <= codes) == (route.scope is not None)
+    assert ("429" in codes) == (route.per_minute is not None or route.scope is not None)
     if route.scope is not None:
         assert {scope for way in told["security"] for asked in way.values() for scope in asked} == {
             route.scope
@@ -187,7 +188,7 @@ def test_every_answer_of_a_desk_is_of_its_model(tmp_path: Path) -> None:
 
 def test_every_json_answer_has_a_model_that_allows_no_other_field() -> None:
     reading = {route.name for route in API if "GET" in route.methods and route.reply == "json"}
-    assert reading == set(answers.ANSWERS)
+    assert reading | {"api_ask"} == set(answers.ANSWERS)
     with pytest.raises(ValidationError, match="extra_forbidden"):
         answers.adapters()["api_desk"].validate_python(
             {"cells": {}, "layout_version": "", "more": 1}, extra="forbid"

@@ -117,7 +117,7 @@ def test_help_lists_the_keys_that_there_are() -> None:
     keys = (STATIC / "keys.js").read_text(encoding="utf-8")
     table = keys[keys.index("const KEYS = [") : keys.index("\n];")]
     known = re.findall(r'^  \["([^"]+)", ', table, re.MULTILINE)
-    assert set(known) == set("/jk.?")
+    assert set(known) == set("/fjk.?")
     page = (ROOT / "templates" / "torra_agents" / "help.html").read_text(encoding="utf-8")
     listed = page[page.index('id="keys"') : page.index('id="display"')]
     assert set(re.findall(r'\("([^"]{1,5})", "', listed)) == set(known)

@@ -20,7 +20,7 @@ import click
 from torra.commands.answer import CommandAnswer, answering, open_database
 from torra.commands.options import flag, number
 from torra.dashboard.doors import access_file
-from torra.dashboard.doors.access_file import SCOPES, Tokens, same_name
+from torra.dashboard.doors.access_file import SCOPES, Owner, Tokens, same_name
 from torra.errors import ConfigError, TorraError
 from torra.home import PAGES, has_database
 from torra.regular_files import read_regular
@@ -47,6 +47,8 @@ PERSONS: Final = "approve"
 DONE: Final = {
     "new tokens": "the tokens are new and every session has ended",
     "token given": "the token is made",
+    "models allowed": "a model may answer their questions",
+    "models refused": "no model answers their questions",
     "token taken back": "the token is taken back and its sessions have ended",
 }
 NEWEST: Final = ("seq", "at", "hash")
@@ -61,18 +63,25 @@ LONGEST: Final = 60
 @click.option("--scope", type=click.Choice(SCOPES), help="Only this one; all by default.")
 @flag("--new", "Replace every token and end every session.")
 @click.option("--name", default=None, help="A token of a person's own; the audit log names them.")
+@click.option(
+    "--ask-model/--no-ask-model",
+    default=None,
+    help="With --name: whether a model may answer their questions; not for read by default.",
+)
 @click.option("--revoke", default=None, help="Take a person's token back and end their sessions.")
 @click.option(
     "--address", default=None, help="Where the pages are; by default where the desk serves them."
 )
 @answering
 def token(
-    home: Path, /, scope: str | None, new: bool, name: str | None, revoke: str | None,
-    address: str | None,
+    home: Path, /, scope: str | None, new: bool, name: str | None, ask_model: bool | None,
+    revoke: str | None, address: str | None,
 ) -> CommandAnswer:  # fmt: skip
     """Show the tokens of the pages as links that log in, or make new ones."""
     if sum((new, name is not None, revoke is not None)) > 1:
         raise ConfigError("give one of --new, --name and --revoke")
+    if ask_model is not None and name is None:
+        raise ConfigError("whose? give --name with --ask-model or --no-ask-model")
     for option, value in (("--name", name), ("--revoke", revoke)):
         if value is not None and not value.strip():
             raise ConfigError(f"{option} is empty: give a person's name, as in {option} Anna")
@@ -83,15 +92,21 @@ def token(
     if not base.startswith(SCHEMES):
         raise ConfigError(f"--address {address!r} does not begin with http:// or https://")
     tokens, new_ones = _changed(home, new=new, name=name, scope=scope, revoke=revoke)
-    owners: list[tuple[str, str, dict[str, str]]] = [
-        *((item, tokens.by_scope[item], {}) for item in SCOPES),
-        *((own.scope, secret, {"name": own.name}) for own, secret in tokens.of_persons.items()),
-    ]
+    if name is not None and ask_model is not None:
+        tokens = access_file.let_ask_model(home, name, allowed=ask_model)
+        _on_record(home, "models allowed" if ask_model else "models refused", name)
+    every = {**{Owner(item): tokens.by_scope[item] for item in SCOPES}, **tokens.of_persons}
     # Behind the #: a browser sends that part to no server, so no log has it.
-    rows = [
-        {"scope": of, "token": secret, "may": MAY[of], "link": f"{base}/login#token={secret}"}
-        | names
-        for of, secret, names in owners
+    rows: list[dict[str, Any]] = [
+        {
+            "scope": own.scope,
+            "token": secret,
+            "may": MAY[own.scope],
+            "link": f"{base}/login#token={secret}",
+            "ask_model": own.may_ask_model,
+        }
+        | ({"name": own.name} if own.name else {})
+        for own, secret in every.items()
     ]
     if name is not None:
         rows = [item for item in rows if same_name(item.get("name", ""), name)]

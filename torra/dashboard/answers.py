@@ -1,4 +1,4 @@
-"""What the API answers to a GET: the fields of each JSON answer with their types, by route.
+"""What the API answers to a question: the fields of each JSON answer with their types, by route.
 
 The description of the API shows them as schemas, and a test holds real answers to them: no field is
 missing, and none is there besides. Each is made from the types that the answer itself is made of
@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, get_type_hints
 
 from pydantic import JsonValue, TypeAdapter, create_model
 
+from torra.ask.answer import ChatAnswer
 from torra.committee.card import DecisionCard
 from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.screens.health import Signs
@@ -164,6 +165,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "next": int | None,
         "broken": Break | None,
     },
+    "api_ask": ChatAnswer,
     "api_bars": get_type_hints(PriceData),
     "api_card": DecisionCard,
     "api_cards": {"cards": list[DecisionCard]},

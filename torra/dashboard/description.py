@@ -183,7 +183,7 @@ def _in_query(route: Route) -> Iterator[JsonValue]:
 
 
 def _answers(route: Route, method: str) -> JsonObject:
-    if method not in SAFE:
+    if method not in SAFE and route.name not in _schemas()[0]:
         outcome = _content(OUTCOME) | _content(TEXT, "text/html")
         return {
             "200": {"description": "Done, or what it would do.", "content": outcome},

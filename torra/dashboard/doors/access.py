@@ -20,7 +20,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final, NoReturn
 from urllib.parse import unquote, urlsplit
@@ -90,11 +90,22 @@ CHALLENGE: Final = 'Bearer realm="torra"'
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """The author of a request: `actor` goes on record; `session` is "" for a bearer token."""
+    """The author of a request: `actor` goes on record; `session` is "" for a bearer token.
+
+    `name` is "" for the token without one; `ask_model` says whether their questions may cost a
+    model's answer.
+    """
 
     scope: str
     actor: str
     session: str = ""
+    name: str = ""
+    ask_model: bool = field(default=False, compare=False)
+
+    @property
+    def person(self) -> str:
+        """The person by their login: the name, or the kind of token that all without one share."""
+        return self.name or f"token:{self.scope}"
 
     def may(self, scope: str) -> bool:
         """Return whether this visitor has a scope."""
@@ -120,7 +131,7 @@ class Session:
         """The person behind it."""
         # whoever has no name is told by the session alone
         who = self.name or "session"
-        return Visitor(self.scope, f"{who}:{self.id[:6]}:{self.scope}", self.id)
+        return Visitor(self.scope, f"{who}:{self.id[:6]}:{self.scope}", self.id, self.name)
 
 
 class Access:
@@ -201,9 +212,13 @@ class Access:
             if owner is None:
                 return None
             actor = f"{owner.name}:token:{owner.scope}" if owner.name else f"token:{owner.scope}"
-            return Visitor(owner.scope, actor)
+            return Visitor(owner.scope, actor, "", owner.name, owner.may_ask_model)
         session = self._session_of(cookie)
-        return session.visitor if session else None
+        if session is None:
+            return None
+        # the right is read from the file of now: what was decided since the login counts
+        owner = self._known().person(session.name) or Owner(session.scope)
+        return dataclasses.replace(session.visitor, ask_model=owner.may_ask_model)
 
     def _session_of(self, cookie: str) -> Session | None:
         try:

@@ -46,10 +46,19 @@ TAKEN: Final = ("session", "token", "command line")
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The owner of a token: its scope, and the person's name, "" for a token without one."""
+    """The owner of a token: its scope, and the person's name, "" for a token without one.
+
+    `ask_model` is what was decided about their right to ask a model, None for nothing.
+    """
 
     scope: str
     name: str = ""
+    ask_model: bool | None = field(default=None, compare=False)
+
+    @property
+    def may_ask_model(self) -> bool:
+        """Return whether questions of this owner may cost a model's answer."""
+        return self.scope != "read" if self.ask_model is None else self.ask_model
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -139,6 +148,25 @@ def name_person(home: Path, name: str, scope: str) -> tuple[Tokens, bool]:
         return _rewritten(home, Tokens(tokens.by_scope, tokens.key, more)), True
 
 
+def let_ask_model(home: Path, name: str, *, allowed: bool) -> Tokens:
+    """Decide whether a person's questions may cost a model's answer; raises ConfigError."""
+    with _alone(home):
+        tokens, _ = read_or_make(home)
+        person = _holder(tokens, name)
+        # the key itself is replaced: the right is no part of who an owner is
+        others = {owner: token for owner, token in tokens.of_persons.items() if owner != person}
+        decided = {Owner(person.scope, person.name, allowed): tokens.of_persons[person]}
+        return _rewritten(home, Tokens(tokens.by_scope, tokens.key, {**others, **decided}))
+
+
+def _holder(tokens: Tokens, name: str) -> Owner:
+    person = tokens.person(name)
+    if person is None:
+        names = ", ".join(sorted(one.name for one in tokens.of_persons)) or "nobody"
+        raise ConfigError(f"{name[:60]!r} has no token of this desk; there is one of: {names}")
+    return person
+
+
 def revoke(home: Path, name: str) -> tuple[Tokens, str]:
     """Take back a person's token, which ends that person's sessions; raises ConfigError.
 
@@ -146,10 +174,7 @@ def revoke(home: Path, name: str) -> tuple[Tokens, str]:
     """
     with _alone(home):
         tokens, _ = read_or_make(home)
-        person = tokens.person(name)
-        if person is None:
-            names = ", ".join(sorted(one.name for one in tokens.of_persons)) or "nobody"
-            raise ConfigError(f"{name[:60]!r} has no token of this desk; there is one of: {names}")
+        person = _holder(tokens, name)
         # A file of before may have Anna and anna: none of them may be left.
         rest = {
             owner: token for owner, token in tokens.of_persons.items()
@@ -214,12 +239,15 @@ def _understood(path: Path, text: str) -> Tokens:
         by_scope = {scope: document["tokens"][scope] for scope in SCOPES}
         key = document["key"]
         of_persons = {
-            Owner(one["scope"], one["name"]): one["token"] for one in document.get("persons", ())
+            Owner(one["scope"], one["name"], one.get("ask_model")): one["token"]
+            for one in document.get("persons", ())
         }
     except MALFORMED:
         raise ConfigError(f"{path} is no list of tokens; {RENEW}") from None
     if any(owner.scope not in SCOPES or not _is_name(owner.name) for owner in of_persons):
         raise ConfigError(f"{path} has a person without a name or a scope; {RENEW}")
+    if any(not isinstance(owner.ask_model, bool | None) for owner in of_persons):
+        raise ConfigError(f"{path} has a person whose ask_model is not true or false; {RENEW}")
     values = [*by_scope.values(), *of_persons.values(), key]
     if any(not isinstance(value, str) or len(value) < SHORTEST for value in values):
         raise ConfigError(f"{path} has a token shorter than {SHORTEST} characters; {RENEW}")
@@ -247,6 +275,7 @@ def _put(path: Path, tokens: Tokens) -> bool:
 def _as_bytes(tokens: Tokens) -> bytes:
     persons = [
         {"name": owner.name, "scope": owner.scope, "token": token}
+        | ({} if owner.ask_model is None else {"ask_model": owner.ask_model})
         for owner, token in tokens.of_persons.items()
     ]
     document = {"tokens": dict(tokens.by_scope), "key": tokens.key}

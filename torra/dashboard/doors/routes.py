@@ -17,7 +17,7 @@ from flask.typing import ResponseReturnValue
 
 SCREENS: Final = (
     "screens.entry", "trade.orders", "screens.tick", "screens.watching", "screens.home",
-    "streams.radar", "streams.committee", "streams.film",
+    "streams.radar", "streams.committee", "streams.film", "streams.ask",
     "screens.views", "trade.order_pages", "trade.approvals", "trade.signals", "trade.trades",
     "trade.journal", "trade.lessons", "screens.costs", "settings.models", "screens.agent_effect",
     "screens.history", "settings.profiles", "settings.new_symbol", "settings.first_run",

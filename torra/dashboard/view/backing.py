@@ -66,7 +66,7 @@ class PageContext:
 
     def money(self, *, tags: bool = True) -> Money:
         """Return what the desk's trades came to so far; by a person's tags only with `tags`."""
-        return self._trades.money(self.setups, self.now(), tags=tags)
+        return self.book.money(self.setups, self.now(), tags=tags)
 
     def currency(self, route: str) -> str:
         """Return the currency of an account by its bridge and channel, "" where it is not known."""
@@ -88,14 +88,15 @@ class PageContext:
             signal_table.newest_step(self.database),
             now.replace(second=0, microsecond=0),
         )
-        return self._lines.get(key, lambda: self._trades.lines(self.setups, now, period))
+        return self._lines.get(key, lambda: self.book.lines(self.setups, now, period))
 
     @cached_property
     def _lines(self) -> LruCache[dict[str, tuple[LinePoint, ...]]]:
         return LruCache(LINES_KEPT)
 
     @cached_property
-    def _trades(self) -> MoneyBook:
+    def book(self) -> MoneyBook:
+        """The closed trades, added up."""
         return MoneyBook(self.database, self.settings.paper_currency)
 
 

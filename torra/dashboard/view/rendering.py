@@ -76,6 +76,7 @@ MENU: Final = (
             MenuPage("replays", "Replays"),
             MenuPage("committee", "Committee"),
             MenuPage("jobs", "Jobs"),
+            MenuPage("ask_page", "Ask"),
         ),
         ("replay", "card", "job"),
     ),
