@@ -165,6 +165,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "next": int | None,
         "broken": Break | None,
     },
+    "api_ask": ChatAnswer,
     "api_bars": get_type_hints(PriceData),
     "api_ask": ChatAnswer,
     "api_card": DecisionCard,
