@@ -167,7 +167,6 @@ ANSWERS: Final[Mapping[str, Any]] = {
     },
     "api_ask": ChatAnswer,
     "api_bars": get_type_hints(PriceData),
-    "api_ask": ChatAnswer,
     "api_card": DecisionCard,
     "api_cards": {"cards": list[DecisionCard]},
     "api_changed": {
