@@ -57,6 +57,10 @@ SPANS: Final = {
 }  # fmt: skip
 """How ids of facts call the spans for which results and costs are added up."""
 
+NEAR: Final = re.compile(r"\b(clos(e|er|est) to|near\w*|about to)\b", re.IGNORECASE)
+DISTANCE: Final = "distance"
+"""How a question asks what lacks least to a verdict, and the feature that says it."""
+
 ADDED_UP: Final = ("money", "cost")
 WITHOUT_SYMBOL: Final = ("howto", "cost")
 """Intents whose facts are of spans, and those answered for a symbol that is not there."""
@@ -271,19 +275,26 @@ def _text(fact: Fact) -> str:
 
 
 def _greatest(read: Question, facts: Sequence[Fact]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return which of several streams has the greatest value of the first feature they share."""
+    """Return which of several streams has the greatest value of the first feature they share.
+
+    Of a question about what is near it is the least distance.
+    """
     if read.intent != "compare":
         return []
+    is_near = NEAR.search(read.text) is not None
+    choose, word = (min, "least") if is_near else (max, "greatest")
     by_key: dict[str, list[tuple[float, Fact]]] = {}
     for one in facts:
         if PLACE.match(one.id) and isinstance(one.value, float | int):
             by_key.setdefault(one.id.partition("/")[2], []).append((float(one.value), one))
-    for rows in by_key.values():
+    for key, rows in by_key.items():
+        if is_near and key != DISTANCE:
+            continue
         if len({one.id.partition("|")[0] for _, one in rows}) > 1:
-            value, most = max(rows, key=lambda row: row[0])
+            value, most = choose(rows, key=lambda row: row[0])
             place = PLACE.match(most.id)
             if place and sum(other == value for other, _ in rows) == 1:
-                text = f"{capital(most.name)} is greatest for {place[1]} {place[2]}."
+                text = f"{capital(most.name)} is {word} for {place[1]} {place[2]}."
                 return [(text, tuple(one.id for _, one in rows))]
     return []
 

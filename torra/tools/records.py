@@ -34,6 +34,10 @@ LINK: Final = re.compile(r"\[([^]]*)\]\([^)]*\)")
 """What is no text of a section: pictures and rules of tables, and the addresses of links."""
 
 WORD: Final = re.compile(r"\w+")
+ROW: Final = re.compile(r"^\|.*\|$", re.MULTILINE)
+KEY: Final = "| `"
+"""A row of a table, and how one begins that is about a setting, a command or a code."""
+
 LONGEST_TEXT: Final = 400
 """Characters of a text that are given."""
 
@@ -101,7 +105,9 @@ def find_text(reader: DeskReader, args: Any) -> Iterator[Fact]:
     terms = " ".join(f'"{word}"' for word in WORD.findall(args.words))
     table = sqlite_utils.Database(memory=True, execute_plugins=False)
     try:
-        table.execute("CREATE VIRTUAL TABLE texts USING fts5(place, title, body)")
+        table.execute(
+            "CREATE VIRTUAL TABLE texts USING fts5(place, title, body, tokenize = 'porter')"
+        )
         table.conn.executemany("INSERT INTO texts VALUES (?, ?, ?)", _texts(DOCS))
         # a title counts ten times
         sql = (
@@ -117,7 +123,10 @@ def find_text(reader: DeskReader, args: Any) -> Iterator[Fact]:
 
 @cache
 def _texts(docs: Path) -> list[tuple[str, str, str]]:
-    """Return place, title and text of the docs' sections, of deny reasons and terms."""
+    """Return place, title and text of the docs' sections, of deny reasons and terms.
+
+    A row of a table about a key is a text of its own; other tables are left out.
+    """
     texts = [(f"deny_reasons#{one}", str(one), one.meaning) for one in DenyReason]
     texts += [
         (f"glossary#{one.slug}", one.term, f"{one.line} {one.exact}")
@@ -127,6 +136,9 @@ def _texts(docs: Path) -> list[tuple[str, str, str]]:
     for page in sorted(docs.glob("*.md")):
         _, *parts = SECTION.split(page.read_text(encoding="utf-8"))
         for number, title in enumerate(parts[::2]):
-            body = " ".join(LINK.sub(r"\1", PICTURE.sub("", parts[2 * number + 1])).split())
-            texts.append((f"{page.name}#{number}", title, body))
+            body = LINK.sub(r"\1", PICTURE.sub("", parts[2 * number + 1]))
+            rows = ROW.findall(body)
+            keys = (row.strip("| ").replace(" |", ",") for row in rows if row.startswith(KEY))
+            for text in (ROW.sub("", body), *keys):
+                texts.append((f"{page.name}#{number}", title, " ".join(text.split())))
     return texts
