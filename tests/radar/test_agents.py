@@ -311,7 +311,7 @@ def test_a_fault_of_a_vendor_leaves_the_run_of_the_rules_with_its_trigger(
 def test_a_vendor_that_hangs_or_drips_costs_no_more_than_the_deadline(
     desk: Any, home: Path, server: VendorServer, monkeypatch: Any, tries: Tries, entry: Any
 ) -> None:
-    monkeypatch.setattr(agents, "DEADLINE_S", 1.2)
+    monkeypatch.setattr(agents, "DEADLINE_S", 2.0)
     database, reader = desk
     for attempt in tries():
         number = stored(database, RULES)
@@ -327,9 +327,11 @@ def test_a_vendor_that_hangs_or_drips_costs_no_more_than_the_deadline(
         run = go_on(home, reader, database, number, RULES, environment(server))
         took = time.monotonic() - begun
         assert (run.mode, run.fallback_trigger) == ("rules", "TIMEOUT")
-        readable = RadarRun.model_validate_json(seen[0])
-        assert (readable.act, readable.fallback_trigger) == (RULES.act, "UNFINISHED")
-        with attempt:
+        for text in seen:
+            readable = RadarRun.model_validate_json(text)
+            assert (readable.act, readable.fallback_trigger) == (RULES.act, "UNFINISHED")
+        with attempt:  # on a busy machine an SDK may take as long to load
+            assert seen
             assert took <= agents.DEADLINE_S + 0.5
 
 
