@@ -29,7 +29,7 @@ from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.errors import ConfigError
 from torra.home import ACCESS as ACCESS_NAME
-from torra.store.chat import questions as chat_table
+from torra.store.research import questions as chat_table
 from torra.tools.market import RECORD
 
 ASK = "/api/v1/chat/ask"

@@ -28,7 +28,7 @@ from torra.dashboard.view.commanding import CommandOutcome
 from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
 from torra.errors import ConfigError
 from torra.home import DATABASE
-from torra.store.chat.questions import questions
+from torra.store.research.questions import questions
 from torra.words.ask import ASK_CODES
 from torra.words.radar import CODES, CodeWords
 
