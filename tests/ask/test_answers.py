@@ -7,6 +7,7 @@ import re
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from torra.clock import iso, parse
 from torra.config import ChatSettings
 from torra.dashboard.doors import access_file
 from torra.errors import ConfigError
+from torra.evidence.news_digest import NewsItem
 from torra.store.research import questions as chat_table
 from torra.store.trade import notes as note_table
 from torra.words.ask import ASK_CODES
@@ -167,6 +169,17 @@ def test_requests_change_nothing_and_reveal_nothing(
         busy.database, sid, f"{requests[0]} {canaries[1]}", ["tag"], revision=0, actor="a person"
     )
     busy.database.change("UPDATE signals SET detail = ?, thesis = ?", *requests[1:3])
+    seen = busy.reader.as_of - timedelta(minutes=5)
+    busy.database.store_news(
+        NewsItem(f"planted-{at}", "invented", "invented", text, seen, seen, tickers=("BTCUSD",))
+        for at, text in enumerate(requests[3:6])
+    )
+    for lesson, *_ in busy.database.tuples("SELECT number FROM lesson_facts LIMIT 3"):
+        busy.database.add("lesson_words", {
+            "lesson": lesson, "author": "a stranger", "known_at": iso(seen), "setup": requests[6],
+            "outcome": requests[7], "rule": requests[8], "request_hash": "", "cost_usd": 0.0,
+            "flags": "[]",
+        })  # fmt: skip
     before = state_of(busy.home)
     step = len(requests) // scaled(500, least=60)
     said = []
@@ -176,5 +189,5 @@ def test_requests_change_nothing_and_reveal_nothing(
         assert answer.analysis_mode == "rules" or answer.address
         said.append(answer.model_copy(update={"question": ""}).model_dump_json())
     assert state_of(busy.home) == before
-    hidden = (*canaries, *secrets["tokens"].values(), secrets["key"], *requests[:3])
+    hidden = (*canaries, *secrets["tokens"].values(), secrets["key"], *requests[:9])
     assert not [one for one in hidden if any(one in text for text in said)]

@@ -20,6 +20,7 @@ from tests.doubles import vendor_line
 from tests.doubles.vendor_line import environment
 from tests.doubles.vendor_server import (
     GOOGLE,
+    VENDORS,
     Late,
     Reply,
     Reset,
@@ -154,10 +155,14 @@ SECRETS = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("vendor", VENDORS)
 @pytest.mark.parametrize("secret", SECRETS)
 def test_a_secret_in_a_question_reaches_no_vendor_and_no_store(
-    paid: AskHome, server: VendorServer, secret: str
+    paid: AskHome, server: VendorServer, secret: str, vendor: str
 ) -> None:
+    rich = vendor_line.agents(vendor, max_api_cost_per_hour=500.0)
+    reader = replace(paid.reader, profiles={"BTCUSD": Profile(agents=rich)})
+    paid = replace(paid, reader=reader)
     server.play({"*": reply()})
     answer = asked(paid, f"how is btc doing? I noted {secret} here")
     assert answer.analysis_mode == "ai" and "(***)" in answer.question
