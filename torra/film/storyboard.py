@@ -61,7 +61,7 @@ class Storyboard(Value):
 
 def storyboard(number: int, run: RadarRun, before: RadarRun | None, account: str) -> Storyboard:
     """Return the storyboard of a run; `before` is the run of the same streams before it."""
-    counts = run.coverage.model_dump(exclude={"failed"})
+    counts = run.coverage.model_dump(exclude={"failed", "quiet_streams"})
     watch = run.watch
     scenes = [
         Scene(

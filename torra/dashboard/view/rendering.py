@@ -77,7 +77,6 @@ MENU: Final = (
             MenuPage("ask_page", "Ask"),
             MenuPage("committee", "Committee"),
             MenuPage("jobs", "Jobs"),
-            MenuPage("ask_page", "Ask"),
         ),
         ("replay", "card", "job"),
     ),
