@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -16,6 +17,7 @@ import pytest
 
 from agent_config import AgentSettings
 from instance_database import Database
+from tests.conftest import Scale
 from tests.doubles import vendor_line
 from tests.doubles.vendor_line import CANARIES, environment
 from tests.doubles.vendor_server import (
@@ -24,18 +26,22 @@ from tests.doubles.vendor_server import (
     VENDORS,
     Exchange,
     Hang,
+    Late,
     Reply,
     Status,
     VendorServer,
 )
+from tests.faults import kills
 from tests.tries import Tries
 from tests.worlds import desks
 from torra.committee import debate
 from torra.committee.debate import ROLES
 from torra.committee.deciding import CommitteeDesk, CommitteeError, decide
+from torra.committee.events import KIND, CommitteeStream
 from torra.committee.example import AS_OF, SYMBOL, example_desk
 from torra.config import CommitteeSettings
 from torra.errors import ConfigError
+from torra.store import streams as stream_table
 from torra.store.research import cards as card_table
 from torra.tick.spending import HOUR
 
@@ -241,3 +247,54 @@ def test_a_purse_that_grants_nothing_is_no_card_and_no_request(
     with pytest.raises(CommitteeError, match="BUDGET"):
         sit(agents=vendor_line.agents(ANTHROPIC, off_tick_share=0.0))
     assert server.exchanges == []
+
+
+def test_after_a_kill_there_is_one_card_one_stream_and_no_stored_vote_is_asked_again(
+    database: Database, tmp_path: Path, server: VendorServer, scaled: Scale
+) -> None:
+    """After 200 kills at night."""
+    chance, lost, saved = random.Random(70), 0, 0
+    for number in range(scaled(200, least=4)):
+        key = f"job-{number}"
+
+        def sit() -> None:
+            with example_desk() as reader, closing(desks.open_database(tmp_path)) as own:
+                agents = vendor_line.agents(ANTHROPIC, max_api_cost_per_hour=5_000.0)
+                paid = reader.profiles[SYMBOL].model_copy(update={"agents": agents})
+                stream = CommitteeStream(own, key)  # noqa: B023 - called within its turn
+                stream.decision(decide(
+                    CommitteeDesk(
+                        tmp_path, replace(reader, profiles={SYMBOL: paid}), own,
+                        environment(server), stream.tell, stream.votes,
+                    ), SYMBOL, "balanced",
+                ))  # fmt: skip
+
+        for table in ("cards", "streams", "stream_events", "ledger"):
+            database.change(f"DELETE FROM {table}")
+        server.play({"*": partial(slowly, partial(voting, {}, []))})
+        kills.run_for(chance.uniform(0.3, 1.6), sit)
+        row = stream_table.newest_stream(database, KIND, key)
+        told = stream_table.events_after(database, row["stream_id"], 0) if row else []
+        stored = {
+            (one["agent"], one["round"])
+            for event in told
+            if event.event == "insight_extracted" and (one := json.loads(event.payload))
+        }
+        lost, saved = lost + (not row or not row["ended"]), saved + len(stored)
+        asked: list[str] = []
+        server.play({"*": partial(voting, {}, asked)})
+        if not (row and row["ended"]):
+            sit()
+        assert len(asked) == (0 if row and row["ended"] else 6 - len(stored))
+        (card,) = card_table.cards(database)
+        assert json.loads(card["document"])["source_type"] == "COMMITTEE"
+        (stream_id,) = database.column("SELECT stream_id FROM streams")
+        events = stream_table.events_after(database, stream_id, 0)
+        assert [event.seq for event in events] == [*range(1, len(events) + 1)]
+        assert [event.event for event in events if event.terminal] == ["decision"]
+    assert lost and saved
+
+
+def slowly(answers: Callable[[Exchange], Any], exchange: Exchange) -> Any:
+    """Return an answer after a moment, longer for one seat than for another."""
+    return Late(0.1 + 0.15 * [*CITES].index(seat_of(exchange)), answers(exchange))

@@ -41,9 +41,13 @@ TEXT, NUMBER, BOOL = {"type": "string"}, {"type": "number"}, {"type": "boolean"}
 TEXTS = {"type": "array", "items": TEXT}
 PAYLOADS = {
     "committee_start": closed(
-        phase=TEXT, symbol=TEXT, evidence_until=TEXT, seats=TEXTS, models=TEXTS, risk_profile=TEXT
+        phase=TEXT, symbol=TEXT, evidence_until=TEXT, asked=TEXT, seats=TEXTS, models=TEXTS,
+        risk_profile=TEXT,
     ),
     "agent_start": closed(**AGENT),
+    "insight_extracted": closed(**AGENT, vote=closed(
+        stance={"enum": [-1, 0, 1]}, confidence=TEXT, points_for=TEXTS, points_against=TEXTS
+    )),
     "agent_complete": closed(**AGENT, summary=TEXT),
     "agent_error": closed(**AGENT, error=TEXT),
     "debate_round": closed(round=AGENT["round"], phase=AGENT["phase"], statements=TEXTS),
@@ -107,7 +111,7 @@ def sit(
 ) -> None:
     """Let models of every kind debate, and end the stream as the job does."""
     stream.tell(
-        "committee_start", symbol=SYMBOL, evidence_until="2026-03-02T00:00:00Z",
+        "committee_start", symbol=SYMBOL, evidence_until="2026-03-02T00:00:00Z", asked="q",
         seats=[*known.facts], models=["a:b"], risk_profile="balanced",
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ the rules vote. The rules never fail and never cost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -50,8 +50,9 @@ class CommitteeError(TorraError):
 class CommitteeDesk:
     """Where a committee sits: the desk as it reads it, and what it asks and books with.
 
-    `tell` takes what happens while it sits. `again`: ask once more of the same evidence. `as_of`
-    is a moment of the past for which a card is made, `hindsight` that models may be asked of it.
+    `tell` takes what happens while it sits, `votes` gives those that a lost attempt at a question
+    has stored. `again`: ask once more of the same evidence. `as_of` is a moment of the past for
+    which a card is made, `hindsight` that models may be asked of it.
     """
 
     home: Path
@@ -59,6 +60,7 @@ class CommitteeDesk:
     database: Database
     environment: Mapping[str, str]
     tell: Tell = lambda *_, **__: None
+    votes: Callable[[str], Mapping[tuple[str, int], Any]] = lambda _: {}
     again: bool = False
     as_of: datetime | None = None
     hindsight: bool = False
@@ -104,11 +106,12 @@ def decide(desk: CommitteeDesk, name: str, risk: RiskProfile) -> DecisionCard:
         desk.database, name_of_question(known, models, number)
     ):
         number += 1
+    asked = name_of_question(known, models, number)
     desk.tell(
         "committee_start", symbol=known.symbol, evidence_until=iso(known.until),
-        seats=[*known.facts], models=[*models], risk_profile=risk,
+        asked=asked, seats=[*known.facts], models=[*models], risk_profile=risk,
     )  # fmt: skip
-    row = card_table.card_of_asked(desk.database, name_of_question(known, models, number))
+    row = card_table.card_of_asked(desk.database, asked)
     if row is not None:
         stored = DecisionCard.model_validate_json(row["document"])
         card = stored if stored.risk_profile == risk else _recounted(desk, known, stored, risk)
@@ -209,11 +212,19 @@ def _debated(
             for role in ROLES.values()
         }  # fmt: skip
         models.clients.ready(WARMING)
+        seat_of = {role.id: seat for seat, role in ROLES.items()}
+        votes = desk.votes(name_of_question(known, _models(desk, known, agents), number))
 
         def ask(
             role: Role, prompt: Prompt, schema: Mapping[str, Any], number: int, deadline: float
         ) -> OffTickReply:
-            return asks[role.id].ask(prompt, schema, role=role, deadline=deadline, round=number)
+            seat = seat_of[role.id]
+            if vote := votes.get((seat, number)):
+                return OffTickReply(vote)
+            reply = asks[role.id].ask(prompt, schema, role=role, deadline=deadline, round=number)
+            if report := seats.report_of(reply.document, seat, known):
+                desk.tell("insight_extracted", agent=seat, round=number, vote=seats.vote_of(report))
+            return reply
 
         return debate(known, ask, CLOCK, rounds=settings.rounds, tell=desk.tell)
     finally:

@@ -1,10 +1,11 @@
 """What happens while a committee sits: a stream of events in the envelope of all streams.
 
-The events are document 004's: committee_start, agent_start, agent_complete, agent_error and
-debate_round, then `decision` or `error`, the one terminal event. Sentences are code's; no words of
-a model are in them. A stream is found by the key of its job. A second attempt of the job goes on in
-a stream that has no end yet. torra.store.streams numbers events without a gap, and the pages serve
-them (torra.dashboard.screens.streaming).
+The events are document 004's: committee_start, agent_start, insight_extracted (the vote of a reply,
+as soon as it is there), agent_complete, agent_error and debate_round, then `decision` or `error`,
+the one terminal event. Sentences are code's; no words of a model are in them. A stream is found by
+the key of its job. A second attempt goes on in a stream that has no end yet, and takes the votes
+that were stored by one that was lost: these are not paid again. torra.store.streams numbers events
+without a gap, and the pages serve them (torra.dashboard.screens.streaming).
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ from torra.clock import token
 from torra.committee.card import DecisionCard
 from torra.store import streams as stream_table
 from torra.store.connection import Store
-from torra.store.envelopes import Shaped, failure, written
+from torra.store.envelopes import LOST, Shaped, failure, written
+from torra.store.journal import json_object
 
 KIND: Final = "committee"
+
+MOST: Final = 100
+"""Events that are read of a stream: a committee of two attempts has fewer."""
 
 DECIDED: Final = (
     "card_id", "decision", "lean", "why", "agreement", "confidence", "consensus_reached",
@@ -33,13 +38,30 @@ class CommitteeStream:
         """Go on in the open stream of a job, or begin one; raises StoreUnavailable."""
         self._store, self._key = store, job_key
         row = stream_table.newest_stream(store, KIND, job_key)
-        self.id = f"{KIND}-{token(8)}" if row is None or row["ended"] else str(row["stream_id"])
+        self._before = "" if row is None else str(row["stream_id"])
+        self.id = f"{KIND}-{token(8)}" if row is None or row["ended"] else self._before
         stream_table.open_stream(store, self.id, KIND, job_key, job_key)
 
     def tell(self, event: str, **fields: Any) -> None:
         """Append an event; raises StoreUnavailable."""
         phase = {"phase": "debate" if fields.get("round", 1) > 1 else "analysis"}
         self._append(Shaped(event, {**phase, **fields}))
+
+    def votes(self, asked: str) -> dict[tuple[str, int], dict[str, Any]]:
+        """Return the votes of an attempt that was lost, by seat and round.
+
+        Only where it was about the same question, `asked`; {} for one that came to its end.
+        """
+        found: dict[tuple[str, int], dict[str, Any]] = {}
+        for row in stream_table.events_after(self._store, self._before, 0, MOST):
+            payload = json_object(row.payload)
+            if row.event == "committee_start" and payload["asked"] != asked:
+                found = {}
+            elif row.event == "insight_extracted":
+                found[payload["agent"], payload["round"]] = payload["vote"]
+            elif row.terminal and payload.get("code") != LOST[0]:
+                return {}
+        return found
 
     def decision(self, card: DecisionCard) -> None:
         """End the stream with a card."""

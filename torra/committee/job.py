@@ -84,7 +84,8 @@ def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
 
         as_of = str(parameters["as_of"])
         desk = CommitteeDesk(
-            home, reader(), database, os.environ, happened, again=parameters["again"] == "yes",
+            home, reader(), database, os.environ, happened, stream.votes,
+            again=parameters["again"] == "yes",
             as_of=parse(as_of) if as_of else None, hindsight=parameters["hindsight"] == "yes",
         )  # fmt: skip
         risk: Any = parameters["risk"]

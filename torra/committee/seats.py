@@ -193,6 +193,14 @@ def report_of(reply: Any, seat: Seat, known: CommitteeEvidence) -> SeatReport | 
     )
 
 
+def vote_of(report: SeatReport) -> dict[str, Any]:
+    """Return a report as a reply without a model's words: `report_of` reads the same vote of it."""
+    return {
+        "stance": report.stance, "confidence": report.trust, "points_for": [*report.points_for],
+        "points_against": [*report.points_against],
+    }  # fmt: skip
+
+
 def second_vote(first: SeatReport, second: SeatReport, known: CommitteeEvidence) -> SeatReport:
     """Return what counts after the second round: the second report, or the first one, swayed.
 
