@@ -64,10 +64,7 @@ COMMITTEE: Final[Table] = {
             "a card holds the words of a model",
             At(
                 "torra.committee.card",
-                replace(
-                    "claim_of(seat, report.stance, known, report.points_for or points)",
-                    "report.claim",
-                ),
+                replace("statement_of(report, known)", "report.claim"),
             ),
             "test_three_seats_of_each_vendor_make_a_card",
         ),

@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 from werkzeug.exceptions import HTTPException
 
 from tests.doubles.visitors import ACCESS, bearer
-from tests.worlds import scorers
+from tests.worlds import cards, scorers
 from tests.worlds.demo_full_desk import FullDeskView
 from tests.worlds.demo_orders import build
 from tests.worlds.films import store_runs
@@ -46,6 +46,7 @@ def view_app(state: str = "demo") -> Any:
 def desk_app(folder: Path) -> Any:
     backing = build(folder)
     store_runs(backing.database)
+    cards.stored(backing.database)
     view = DatabaseView(backing.database, backing.settings, backing.desk)
     return create_app(view, access=ACCESS, backing=backing)
 
