@@ -253,10 +253,12 @@ def contents(home: Path) -> dict[str, Any]:
 
 @pytest.mark.journey
 def test_a_second_desk_is_refused_in_a_line_and_changes_nothing(tmp_path: Path) -> None:
-    """(T5, T6) The first one is stopped, so that nothing of the home changes by itself."""
+    """(T5, T6) The first one is stopped after its first scan, so nothing changes by itself."""
     home = tmp_path / "home"
     with torra_run(home) as first:
         awaits(first, home)
+        with closing(desks.open_database(home)) as database:
+            until(lambda: (job_table.job(database, 1) or {"state": ""})["state"] == "done", 60)
         os.kill(first.pid, signal.SIGSTOP)
         before = contents(home)
         with torra_run(home) as second:
@@ -284,8 +286,8 @@ def test_who_waits_works_soon_after_the_first_one_ends(
                 f"Another desk works on {home}: this one waits for its end. Ctrl-C ends it.\n"
             )
             with closing(desks.open_database(home)) as database:
-                asking.ask(database, home, REPLAY, MONTHS, COMMAND_LINE)
-                until(lambda: (job_table.job(database, 1) or {})["stage"] == "runs the ticks", 60)
+                job = asking.ask(database, home, REPLAY, MONTHS, COMMAND_LINE).document["id"]
+                until(lambda: (job_table.job(database, job) or {})["stage"] == "runs the ticks", 60)
             os.kill(first.pid, how)
             took = until(lambda: runs(home) == second.pid, 60, "the one that waited works")
             second.terminate()
