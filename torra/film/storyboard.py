@@ -124,7 +124,7 @@ def _changed(run: RadarRun, before: RadarRun | None) -> Scene:
     moved = [name for name in now | then if now.get(name) != then.get(name)]
     captions = _reasons(run, [row for row in _rows(run) if row.stream in moved])
     return Scene(
-        title=f"What changed since {moment(before.as_of)}",
+        title=f"Changed since {moment(before.as_of)}: {min(len(moved), MOST_ROWS)} of {len(moved)}",
         captions=captions or _fixed("LEFT" if moved else "SAME"),
         rows=tuple(
             (_name(name), f"{then.get(name, QUIET)} → {now.get(name, QUIET)}")
