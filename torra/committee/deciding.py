@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -100,15 +101,16 @@ def decide(desk: CommitteeDesk, name: str, risk: RiskProfile) -> DecisionCard:
     known = evidence(desk.reader, name, desk.as_of)
     agents = desk.reader.profiles[desk.reader.instance(name).id].agents
     models, number = _models(desk, known, agents), 0
-    while desk.again and card_table.card_of_asked(
-        desk.database, name_of_question(known, models, number)
-    ):
+    asked = partial(
+        name_of_question, known, models, hindsight=bool(models and desk.as_of is not None)
+    )
+    while desk.again and card_table.card_of_asked(desk.database, asked(number)):
         number += 1
     desk.tell(
         "committee_start", symbol=known.symbol, evidence_until=iso(known.until),
         seats=[*known.facts], models=[*models], risk_profile=risk,
     )  # fmt: skip
-    row = card_table.card_of_asked(desk.database, name_of_question(known, models, number))
+    row = card_table.card_of_asked(desk.database, asked(number))
     if row is not None:
         stored = DecisionCard.model_validate_json(row["document"])
         card = stored if stored.risk_profile == risk else _recounted(desk, known, stored, risk)
@@ -118,7 +120,8 @@ def decide(desk: CommitteeDesk, name: str, risk: RiskProfile) -> DecisionCard:
         card = by_rules(desk.reader, known, risk, again=number)
     # rules that stood in are no answer of the models
     card_table.add_card(desk.database, {
-        "card_id": card.card_id, "asked": name_of_question(known, card.models, number),
+        "card_id": card.card_id,
+        "asked": name_of_question(known, card.models, number, hindsight=card.hindsight),
         "symbol": card.symbol, "evidence_until": card.evidence_until,
         "document": card.model_dump_json(),
     })  # fmt: skip
@@ -170,7 +173,7 @@ def _by_models(
     try:
         found = _debated(desk, name, known, agents, number)
     except ConfigError:
-        return by_rules(desk.reader, known, risk, "RULES_STOOD_IN", begun)
+        return by_rules(desk.reader, known, risk, "RULES_STOOD_IN", begun, number)
     card = card_of(
         known,
         found.last,

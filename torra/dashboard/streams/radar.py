@@ -7,6 +7,7 @@ feed are a stranger's and are cleaned.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -42,7 +43,9 @@ def radar() -> ResponseReturnValue:
     """Show which symbols deserve a look now."""
     if state().backing is None:
         return desk_page("radar.html", here=False)
-    settings, asked = load_desk(backing().home).radar, request.args.get("run", "")
+    settings, asked = backing().settings.radar, request.args.get("run", "")
+    with suppress(ConfigError):  # a broken file: what the pages began with
+        settings = load_desk(backing().home).radar
     row = radar_runs.run(backing().database, jobs.number_in(asked)) if asked else _newest()
     if asked and not (row and row["document"]):
         abort(404)
