@@ -37,6 +37,7 @@ from torra.jobs import at_home as jobs_at_home
 from torra.radar import job as radar_job
 from torra.radar import ladder
 from torra.radar.agents import fallback
+from torra.radar.demotions import worth_of
 from torra.radar.job import RADAR
 from torra.radar.result import RadarRun
 from torra.radar.scan import scan
@@ -364,6 +365,17 @@ def test_a_job_that_fails_here_waits_for_no_desk_and_a_dead_desks_process_is_let
     assert time.monotonic() - begun >= 0.5
     (job,) = job_table.jobs(pages.database)
     assert (job["state"], job["says"]) == ("error", "nothing can be shown")
+
+
+def test_a_run_of_another_version_costs_no_page(pages: Pages) -> None:
+    made_up.stored(pages.database, made_up.agents_run())
+    old = json.dumps({"act": [], "exit_radar": [], "version": 0, "code": "DEMOTED"})
+    pages.database.change("UPDATE radar_runs SET document = ?", old.replace(": ", ":"))
+    for address in ("/", "/radar", "/ask"):
+        pages.text(address)
+    for address in ("/film/1", "/api/v1/film/1", "/api/v1/radar/audit/1"):
+        assert pages.client().get(address).status_code == 404
+    assert worth_of(pages.database, pages.desk.clock.now(), made_up.agents_run()).count == 0
 
 
 def test_pages_of_research_stand_while_desk_json_is_broken(pages: Pages) -> None:
