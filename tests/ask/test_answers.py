@@ -106,6 +106,12 @@ def test_old_questions_go(busy: AskHome) -> None:
     assert busy.database.value("SELECT count(*) FROM chats") == 1
 
 
+def test_a_question_that_nobody_sees_is_none(homes: list[AskHome]) -> None:
+    for question in ("", " ", "\u200b\ufe0f", "x" * 501):
+        with pytest.raises(ConfigError, match="1 to 500 characters"):
+            ask(homes[0].desk, homes[0].database, question)
+
+
 def test_about_a_tick_is_answered_as_of_its_close(homes: list[AskHome]) -> None:
     one = homes[0]
     bars = one.database.column(
@@ -115,7 +121,10 @@ def test_about_a_tick_is_answered_as_of_its_close(homes: list[AskHome]) -> None:
     ticks = [cite.id for cite in answer.citations if cite.id.startswith("BTCUSD|M15@")]
     assert ticks and all(parse(one.partition("@")[2].partition("/")[0]) <= parse(bars[3])
                          for one in ticks)  # fmt: skip
-    for about in ("BTCUSD|M15@then", "x", "NONE|M15@2021-11-08T02:45:00Z", "BTCUSD|Q7@" + bars[3]):
+    for about in (
+        "BTCUSD|M15@then", "x", "NONE|M15@2021-11-08T02:45:00Z", "BTCUSD|Q7@" + bars[3],
+        "BTCUSD|M15@9999-12-31T23:59:59Z", "BTCUSD|M15@0001-01-01T00:00:00+14:00",
+    ):  # fmt: skip
         with pytest.raises(ConfigError):
             ask(one.desk, one.database, "why?", about=about)
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from tests.conftest import Scale
 from torra.commands.command_line import main
-from torra.committee.card import DecisionCard, card_of, hash_of_evidence
+from torra.committee.card import DecisionCard, card_of, hash_of_evidence, voters
 from torra.committee.deciding import example_card
 from torra.committee.evidence import evidence
 from torra.committee.example import AS_OF, SOURCE, SYMBOL, example_desk
@@ -174,3 +174,13 @@ def test_the_example_needs_no_home_no_key_and_no_network(tmp_path: Path) -> None
     document: dict[str, Any] = json.loads(done.stdout)
     assert [one["stance"] for one in document["seats"]] == ["buy", "buy", "reduce"]
     assert not (tmp_path / "none").exists()
+
+
+def test_a_card_says_who_voted_and_that_rules_are_free(card: DecisionCard) -> None:
+    assert voters(card) == "The rules voted: free."
+    paid = card.model_copy(update={"models": ("a:b",), "cost_usd": 0.01, "hindsight": True})
+    assert voters(paid) == (
+        "a:b voted for 0.0100 USD. They may know what came after: it counts for nothing."
+    )
+    stood_in = card.model_copy(update={"source_type": "RULES_STOOD_IN"})
+    assert voters(stood_in) == "The rules stood in, as no model could be asked: free."

@@ -196,6 +196,14 @@ def test_a_card_of_the_past_is_of_the_rules_or_marked_as_hindsight(
     assert not sit().hindsight
 
 
+def test_hindsight_of_the_same_evidence_stands_in_for_no_card(
+    sit: Decide, server: VendorServer
+) -> None:
+    server.play({"*": partial(voting, {}, [])})
+    assert sit(as_of=AS_OF - timedelta(hours=1), hindsight=True).hindsight
+    assert not sit().hindsight
+
+
 def test_rules_that_stood_in_keep_no_model_from_being_asked(
     sit: Decide, server: VendorServer
 ) -> None:
@@ -203,6 +211,8 @@ def test_rules_that_stood_in_keep_no_model_from_being_asked(
     server.play({"*": partial(voting, {}, asked)})
     assert sit(where={}).source_type == "RULES_STOOD_IN" and not asked
     assert sit().source_type == "COMMITTEE" and len(asked) == 6
+    stood_in = sit(where={}, again=True)
+    assert stood_in.card_id.split("-")[1] == "1"
 
 
 def test_every_seat_that_fails_is_no_card_and_one_request_each(

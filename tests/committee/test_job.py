@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from instance_database import open_home
-from tests.worlds import desk_pages
+from tests.worlds import desk_pages, screens
 from torra.commands.command_line import main
 from torra.committee import job
 from torra.errors import ConfigError
@@ -37,6 +37,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ({"symbol": ["BTCUSD"]}, "write texts"),
         ({"symbol": "BTCUSD", "again": "1"}, "again: write yes"),
         ({"symbol": "BTCUSD", "as_of": "noon"}, "as_of: write a moment such as"),
+        ({"symbol": "BTCUSD", "as_of": "0001-01-01T00:00+14:00"}, "as_of: write a moment"),
     ],
 )
 def test_a_bad_request_names_its_field(home: Path, asked: dict[str, Any], why: str) -> None:
@@ -56,6 +57,17 @@ def test_the_work_makes_a_card_and_says_what_it_comes_to(home: Path) -> None:
     with closing(open_home(home)) as database:
         row = card_table.card(database, done.made)
     assert row is not None and json.loads(row["document"])["source_type"] == "NO_QUORUM"
+
+
+def test_a_moment_before_all_records_knows_nothing(home: Path) -> None:
+    request = job.check(home, {"symbol": "BTCUSD", "as_of": "0001-01-01"})
+    assert "no quorum" in job.run(home, request.parameters, lambda *_: None).says
+
+
+def test_a_hosted_symbol_is_refused(tmp_path: Path) -> None:
+    screens.hosted_app(tmp_path)
+    with pytest.raises(ConfigError, match=r"BTCUSD is hosted: name a symbol of the desk"):
+        job.check(tmp_path / "home", {"symbol": "host:scorer:BTCUSD"})
 
 
 def test_the_command_names_what_is_missing(home: Path) -> None:

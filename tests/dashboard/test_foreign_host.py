@@ -174,7 +174,7 @@ def test_pages_without_a_source_are_refused(
     monkeypatch.chdir(tmp_path)  # where the default home is not, whatever ran in the checkout
     # nor the home of an overlay that another test of this process has made
     monkeypatch.setattr("torra.dashboard.app.HOSTED", {})
-    with pytest.raises(ConfigError, match="data source"):
+    with pytest.raises(ConfigError, match="no desk has run in"):
         TorraOverlay().init_app(Flask("host"))
 
 

@@ -72,6 +72,8 @@ def test_a_core_that_fails_shows_the_newest_run_older_and_without_act(
     total = coverage.act + coverage.watch + coverage.exit_radar + coverage.quiet
     assert total + len(coverage.failed) == coverage.streams and coverage.act == 0
     assert (radar_runs.run(reader.database, number) or {})["mode"] == "cached"
+    with pytest.raises(RadarError, match="too old"):
+        ladder.run(replace(later, as_of=later.as_of + timedelta(hours=2)))
 
 
 @pytest.mark.parametrize("hours", [25, None])
@@ -94,6 +96,16 @@ def test_streams_that_all_fail_are_no_run(database: Database, tmp_path: Path) ->
     """No bar is stored: nothing could be said of any stream."""
     with pytest.raises(RadarError, match="SYM0 M15: no bar is stored"):
         ladder.run(radar_desks.reader(database, tmp_path))
+
+
+def test_a_run_of_another_version_stands_in_for_none(
+    reader: DeskReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ladder.run(reader)
+    reader.database.change("UPDATE radar_runs SET document = '{}'")
+    monkeypatch.setattr(ladder, "scan", broken)
+    with pytest.raises(RadarError, match="none is stored"):
+        ladder.run(reader)
 
 
 def test_another_choice_of_streams_stands_in_for_none(

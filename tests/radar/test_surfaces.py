@@ -30,12 +30,14 @@ from torra.commands import research as radar_command
 from torra.committee.job import KINDS
 from torra.config import DeskSettings, NoticeSettings, load_desk
 from torra.dashboard.answers import adapters
+from torra.desk_lock import DeskLock
 from torra.errors import ConfigError
 from torra.jobs import asking
 from torra.jobs import at_home as jobs_at_home
 from torra.radar import job as radar_job
 from torra.radar import ladder
 from torra.radar.agents import fallback
+from torra.radar.demotions import worth_of
 from torra.radar.job import RADAR
 from torra.radar.result import RadarRun
 from torra.radar.scan import scan
@@ -317,6 +319,69 @@ def test_the_command_waits_for_no_desk_where_another_command_had_the_lock(
     assert time.monotonic() - begun < 30.0
     (job,) = job_table.jobs(pages.database)
     assert (job["state"], job["made"]) == ("done", str(number))
+
+
+def test_what_the_desk_did_meanwhile_is_not_done_again(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class LateLock(DeskLock):
+        """The desk does the job and ends just before a command takes its lock."""
+
+        def acquire(self, patience: float = 0.0) -> bool:
+            if job_table.jobs(pages.database):
+                job_table.end_job(pages.database, 1, "queued", "done", "", "7")
+                pages.desk.lock.release()
+            return super().acquire(patience)
+
+    monkeypatch.setattr(jobs_at_home, "DeskLock", LateLock)
+    assert jobs_at_home.made_at_home(pages.backing.home, RADAR, {}) == "7"
+    assert radar_runs.newest_run(pages.database) is None
+
+
+def test_a_job_that_fails_here_waits_for_no_desk_and_a_dead_desks_process_is_let_end(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking.ask(pages.database, pages.backing.home, RADAR, {}, COMMAND_LINE)
+    job_table.begin_job(pages.database, 1, "queued")
+
+    class LateLock(DeskLock):
+        """The desk dies once a command has found it at work."""
+
+        def acquire(self, patience: float = 0.0) -> bool:
+            taken = super().acquire(patience)
+            pages.desk.lock.release()
+            return taken
+
+    monkeypatch.setattr(jobs_at_home, "DeskLock", LateLock)
+    monkeypatch.setattr(jobs_at_home, "RETRY_SECONDS", 0.5)
+
+    def fails(*_: Any) -> Any:
+        raise ladder.RadarError("nothing can be shown")
+
+    monkeypatch.setattr(jobs_at_home, "work_of", lambda _: fails)
+    begun = time.monotonic()
+    with pytest.raises(ladder.RadarError):
+        jobs_at_home.made_at_home(pages.backing.home, RADAR, {})
+    assert time.monotonic() - begun >= 0.5
+    (job,) = job_table.jobs(pages.database)
+    assert (job["state"], job["says"]) == ("error", "nothing can be shown")
+
+
+def test_a_run_of_another_version_costs_no_page(pages: Pages) -> None:
+    made_up.stored(pages.database, made_up.agents_run())
+    old = json.dumps({"act": [], "exit_radar": [], "version": 0, "code": "DEMOTED"})
+    pages.database.change("UPDATE radar_runs SET document = ?", old.replace(": ", ":"))
+    for address in ("/", "/radar", "/ask"):
+        pages.text(address)
+    for address in ("/film/1", "/api/v1/film/1", "/api/v1/radar/audit/1"):
+        assert pages.client().get(address).status_code == 404
+    assert worth_of(pages.database, pages.desk.clock.now(), made_up.agents_run()).count == 0
+
+
+def test_pages_of_research_stand_while_desk_json_is_broken(pages: Pages) -> None:
+    (pages.backing.home / "desk.json").write_text("{")
+    for address in ("/radar", "/ask", "/committee"):
+        pages.text(address)
 
 
 @pytest.mark.journey

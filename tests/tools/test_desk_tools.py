@@ -156,6 +156,12 @@ def test_the_figures_are_those_of_the_record_and_the_pages(world: World) -> None
     assert facts(world, "costs")["cost.today"] == report["today"]["usd"]
 
 
+def test_a_text_of_the_docs_shows_the_first_command_of_a_block(world: World) -> None:
+    (result,) = run(world, ToolCall("find_text", {"words": "backups start"}))
+    said = " ".join(one.sentence for one in result.facts)
+    assert "```" not in said and "`torra backup`" in said
+
+
 def test_nothing_later_than_its_moment_is_visible(world: World) -> None:
     early = replace(world.reader, as_of=world.reader.as_of - timedelta(hours=3))
     past = world._replace(reader=early)

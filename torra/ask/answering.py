@@ -201,7 +201,7 @@ def _about(
     match = ABOUT.fullmatch(about)
     try:
         at = parse(match[3]) + duration(match[2]) if match else None
-    except ValueError:
+    except (ValueError, OverflowError):
         at = None
     if match is None or at is None:
         raise ConfigError(

@@ -158,9 +158,9 @@ def read(question: str, own: Iterable[str] = (), before: Question | None = None)
     `own` are symbols of the desk, `before` is what it may follow. Raises ConfigError for one that
     is empty or longer than LONGEST.
     """
-    if not 0 < len(question.strip()) <= LONGEST:
-        raise ConfigError(f"a question has 1 to {LONGEST} characters")
     text = masked(clean(question, 4 * LONGEST))
+    if not text.strip() or len(question.strip()) > LONGEST:
+        raise ConfigError(f"a question has 1 to {LONGEST} characters")
     symbols, rest = symbols_of(text, own)
     named = [name for name, cue in WORDS["timeframe"].items() if cue.search(rest)]
     spans = [name for name, cue in WORDS["span"].items() if cue.search(text)]

@@ -150,28 +150,20 @@ def committee(
 
 def _card_lines(card: DecisionCard, *, example: bool) -> Iterator[str]:
     from agents.features import name_of  # noqa: PLC0415
+    from torra.committee.card import voters  # noqa: PLC0415
     from torra.exhibits.figures import format_any  # noqa: PLC0415
 
     yield card.final_statement
     if example:
         yield "The company is invented: reports, closes and headlines are arithmetic."
     price = format_any(card.price) if card.price is not None else "unknown"
-    yield f"Evidence until {card.evidence_until}, last close {price}. {_voters(card)}"
+    yield f"Evidence until {card.evidence_until}, last close {price}. {voters(card)}"
     for seat in card.seats:
         yield from _seat_lines(seat, card)
     others = ", ".join(f"{name} {decision}" for name, decision in card.under_other_profiles.items())
     yield f"\nThe profile is {card.risk_profile}. The same votes under the others: {others}."
     if card.missing:
         yield f"Not known: {', '.join(map(name_of, card.missing))}."
-
-
-def _voters(card: DecisionCard) -> str:
-    """Return who voted, and what it cost."""
-    if card.models:
-        return f"{', '.join(card.models)} voted for {card.cost_usd:.4f} USD."
-    if card.source_type == "RULES_STOOD_IN":
-        return "The rules stood in, as no model could be asked."
-    return "The rules voted: no model."
 
 
 def _seat_lines(seat: CardSeat, card: DecisionCard) -> Iterator[str]:

@@ -151,7 +151,7 @@ def card_of(
         return None
     seats = tuple(_seat(seat, known, reports, first or reports) for seat in SEATS)
     evidence_hash = hash_of_evidence(known)
-    asked = name_of_question(known, models, again)
+    asked = name_of_question(known, models, again, hindsight=hindsight)
     return DecisionCard(
         ticker=known.symbol,
         decision=result.decision,
@@ -204,9 +204,12 @@ def hash_of_evidence(known: CommitteeEvidence) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def name_of_question(known: CommitteeEvidence, models: Sequence[str], again: int = 0) -> str:
+def name_of_question(
+    known: CommitteeEvidence, models: Sequence[str], again: int = 0, *, hindsight: bool = False
+) -> str:
     """Return the name of what is asked of whom: the same one never asks a model twice."""
-    identity = to_json([hash_of_evidence(known), [*models], RUBRIC_VERSION, again])
+    more = ["hindsight"] * hindsight
+    identity = to_json([hash_of_evidence(known), [*models], RUBRIC_VERSION, again, *more])
     return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 
@@ -233,6 +236,15 @@ def statement(symbol: str, result: VoteResult) -> str:
     if result.reason == "NONE":
         return f"{symbol}: {result.decision} ({shares})."
     return f"{symbol} leans to {result.lean} ({shares}). Decision: hold, as {WHY[result.reason]}."
+
+
+def voters(card: DecisionCard) -> str:
+    """Return who voted, and what it cost."""
+    if not card.models:
+        stood_in = card.source_type == "RULES_STOOD_IN"
+        return f"The rules {'stood in, as no model could be asked' if stood_in else 'voted'}: free."
+    past = " They may know what came after: it counts for nothing." if card.hindsight else ""
+    return f"{', '.join(card.models)} voted for {card.cost_usd:.4f} USD.{past}"
 
 
 def _others(

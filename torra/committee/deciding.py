@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -102,16 +103,16 @@ def decide(desk: CommitteeDesk, name: str, risk: RiskProfile) -> DecisionCard:
     known = evidence(desk.reader, name, desk.as_of)
     agents = desk.reader.profiles[desk.reader.instance(name).id].agents
     models, number = _models(desk, known, agents), 0
-    while desk.again and card_table.card_of_asked(
-        desk.database, name_of_question(known, models, number)
-    ):
+    asked = partial(
+        name_of_question, known, models, hindsight=bool(models and desk.as_of is not None)
+    )
+    while desk.again and card_table.card_of_asked(desk.database, asked(number)):
         number += 1
-    asked = name_of_question(known, models, number)
     desk.tell(
         "committee_start", symbol=known.symbol, evidence_until=iso(known.until),
-        asked=asked, seats=[*known.facts], models=[*models], risk_profile=risk,
+        asked=asked(number), seats=[*known.facts], models=[*models], risk_profile=risk,
     )  # fmt: skip
-    row = card_table.card_of_asked(desk.database, asked)
+    row = card_table.card_of_asked(desk.database, asked(number))
     if row is not None:
         stored = DecisionCard.model_validate_json(row["document"])
         card = stored if stored.risk_profile == risk else _recounted(desk, known, stored, risk)
@@ -121,7 +122,8 @@ def decide(desk: CommitteeDesk, name: str, risk: RiskProfile) -> DecisionCard:
         card = by_rules(desk.reader, known, risk, again=number)
     # rules that stood in are no answer of the models
     card_table.add_card(desk.database, {
-        "card_id": card.card_id, "asked": name_of_question(known, card.models, number),
+        "card_id": card.card_id,
+        "asked": name_of_question(known, card.models, number, hindsight=card.hindsight),
         "symbol": card.symbol, "evidence_until": card.evidence_until,
         "document": card.model_dump_json(),
     })  # fmt: skip
@@ -173,7 +175,7 @@ def _by_models(
     try:
         found = _debated(desk, name, known, agents, number)
     except ConfigError:
-        return by_rules(desk.reader, known, risk, "RULES_STOOD_IN", begun)
+        return by_rules(desk.reader, known, risk, "RULES_STOOD_IN", begun, number)
     card = card_of(
         known,
         found.last,
@@ -213,7 +215,10 @@ def _debated(
         }  # fmt: skip
         models.clients.ready(WARMING)
         seat_of = {role.id: seat for seat, role in ROLES.items()}
-        votes = desk.votes(name_of_question(known, _models(desk, known, agents), number))
+        asked = name_of_question(
+            known, _models(desk, known, agents), number, hindsight=desk.as_of is not None
+        )
+        votes = desk.votes(asked)
 
         def ask(
             role: Role, prompt: Prompt, schema: Mapping[str, Any], number: int, deadline: float

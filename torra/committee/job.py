@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from torra.clock import iso, parse
+from torra.clock import EPOCH, iso, parse
 from torra.committee.votes import RiskProfile
 from torra.config import load_desk
 from torra.errors import ConfigError
@@ -54,11 +54,15 @@ def check(home: Path, asked: Parameters) -> JobRequest:
         if fields[name] not in ("", "yes"):
             raise ConfigError(f"{name}: write yes, or leave it out")
     try:
-        fields["as_of"] = iso(parse(fields["as_of"])) if fields["as_of"] else ""
-    except ValueError as error:
+        fields["as_of"] = iso(max(EPOCH, parse(fields["as_of"]))) if fields["as_of"] else ""
+    except (ValueError, OverflowError) as error:
         raise ConfigError("as_of: write a moment such as 2026-01-05T10:00Z") from error
     with reading(home) as (reader, _):
-        fields["symbol"] = reader().instance(fields["symbol"]).id
+        desk = reader()
+        fields["symbol"] = desk.instance(fields["symbol"]).id
+    if fields["symbol"] not in desk.profiles:
+        own = ", ".join(desk.profiles) or "none"
+        raise ConfigError(f"{fields['symbol']} is hosted: name a symbol of the desk, of {own}")
     return JobRequest(fields, fields, fields["symbol"])
 
 

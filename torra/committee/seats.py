@@ -38,7 +38,11 @@ STANCES: Final = {-1: "reduce", 0: "hold", 1: "buy"}
 SWAYED: Final = "swayed"
 UNGROUNDED: Final = "ungrounded"
 DROPPED: Final = "citation dropped"
-"""Flags of a report: its first vote counts, it cites nothing for its vote, a citation was false."""
+FLAGS: Final = {
+    SWAYED: "its first vote counts", UNGROUNDED: "it cites nothing for its vote",
+    DROPPED: "a citation was false",
+}  # fmt: skip
+"""Flags of a report, each with what it means."""
 
 
 class SeatReport(Value):

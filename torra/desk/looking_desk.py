@@ -145,8 +145,8 @@ def look_at(home: Path) -> LookingDesk:
 
     if not has_database(home) and home.absolute() not in HOSTED:
         raise ConfigError(
-            f"the pages need a data source, and no desk has run in {home.absolute()}: start one "
-            "with `torra run`, or name its home with TORRA_AGENTS_HOME or TORRA_HOME"
+            f"no desk has run in {home.absolute()} yet: start one with `torra run`, or name its "
+            "home with TORRA_AGENTS_HOME or TORRA_HOME"
         )
     load_desk(home)  # before a database is opened
     return looking_desk(home, open_home(home))

@@ -24,7 +24,7 @@ from torra.film.storyboard import Storyboard, storyboard, webvtt
 from torra.home import FILMS
 from torra.jobs.kinds import JobKind, JobRequest, JobResult, Parameters, Tell
 from torra.money.open_positions import spec_of
-from torra.radar.result import RadarRun
+from torra.radar.result import run_of
 from torra.store import radar_runs
 from torra.whole_files import write_whole
 from torra.words.badge import capital
@@ -99,14 +99,15 @@ def make(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
 
 def _storyboard(home: Path, database: Database, clock: Clock, run: int) -> Storyboard:
     row = radar_runs.run(database, run)
-    if not (row and row["document"]):
-        raise ConfigError(f"run: there is no scan {run}")
+    scan = run_of(row["document"]) if row else None
+    if row is None or scan is None:
+        raise ConfigError(f"run: there is no scan {run}; the page Radar shows the newest")
     before = radar_runs.run_before(database, row)
     broker = any(one.bridge != "paper" for one in load_desk(home).instances)
     return storyboard(
         run,
-        RadarRun.model_validate_json(row["document"]),
-        RadarRun.model_validate_json(before["document"]) if before else None,
+        scan,
+        run_of(before["document"]) if before else None,
         "DEMO" if clock.accelerated else "broker" if broker else "paper",
     )
 

@@ -6,13 +6,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+from instance_database import Database
 from torra.clock import System
 from torra.desk_lock import DeskLock
-from torra.errors import ConfigError
+from torra.errors import ConfigError, TorraError
 from torra.home import DATABASE
 from torra.jobs import asking
 from torra.jobs.child import work_of
-from torra.jobs.kinds import FINAL, JobKind, JobResult, Parameters
+from torra.jobs.kinds import FINAL, JobKind, Parameters
+from torra.jobs.worker import RETRY_SECONDS
 from torra.store import jobs as job_table
 from torra.trading.commanding import COMMAND_LINE
 
@@ -33,33 +35,46 @@ def made_at_home(home: Path, kind: JobKind, asked: Parameters) -> str:
 
     if not (home / DATABASE).is_file():
         raise ConfigError(f"no desk has run in {home} yet: start one with `torra run`")
-    job: dict[str, Any] = {"state": "", "made": ""}
+    job: dict[str, Any] = {}
     end = System().monotonic() + PATIENCE_S
     with closing(open_home(home)) as database:
-        while job["state"] not in FINAL and System().monotonic() < end:
-            if done := _under_lock(home, kind, asked):
-                if job["state"]:
-                    job_table.end_job(
-                        database, job["id"], job["state"], "done", done.says, done.made
-                    )
-                job = {"state": "done", "made": done.made}
-            elif job["state"]:
+        while job.get("state") not in FINAL and System().monotonic() < end:
+            if done := _under_lock(home, database, kind, asked, job):
+                job = done
+            elif job:
                 System().sleep(LOOK_S)
                 job = job_table.job(database, job["id"]) or job
             else:
                 job = asking.ask(database, home, kind, asked, COMMAND_LINE).document
     if not job["made"]:
-        why = job["says"] or "it has made nothing yet"
+        why = job["says"] or "it has made nothing yet: look at `torra jobs`"
         raise ConfigError(f"job {job['id']} is {job['state']}: {why}")
     return str(job["made"])
 
 
-def _under_lock(home: Path, kind: JobKind, asked: Parameters) -> JobResult | None:
-    """Return what this process does; None where another one holds the home's lock."""
+def _under_lock(
+    home: Path, database: Database, kind: JobKind, asked: Parameters, job: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Do a job, and end its row where it has one; None where another one holds the home's lock.
+
+    One that the desk ended meanwhile is not done again, nor beside a process of a desk that died.
+    """
     lock = DeskLock(home)
     if not lock.acquire(0.0):
         return None
     try:
-        return work_of(kind.work)(home, kind.check(home, asked).parameters, lambda *_: None)
+        number = job.get("id", 0)
+        row = job_table.job(database, number) or {"state": ""}
+        if row["state"] == "running":
+            System().sleep(RETRY_SECONDS)
+        if row["state"] in FINAL:
+            return row
+        try:
+            done = work_of(kind.work)(home, kind.check(home, asked).parameters, lambda *_: None)
+        except TorraError as error:
+            job_table.end_job(database, number, row["state"], "error", str(error))
+            raise
+        job_table.end_job(database, number, row["state"], "done", done.says, done.made)
+        return {"state": "done", "made": done.made}
     finally:
         lock.release()

@@ -11,7 +11,7 @@ from numpy.random import PCG64, Generator
 from instance_database import Database
 from torra.clock import parse
 from torra.evaluation.intervals import mean_of
-from torra.radar.result import DemotionWorth, RadarRow, RadarRun
+from torra.radar.result import DemotionWorth, RadarRow, RadarRun, run_of
 from torra.store import bars as bar_table
 from torra.store import radar_runs
 
@@ -26,13 +26,11 @@ def worth_of(database: Database, as_of: datetime, newest: RadarRun) -> DemotionW
 
     Each demoted tick counts once. Raises StoreUnavailable.
     """
-    runs = [RadarRun.model_validate_json(one) for one in radar_runs.documents_with(
-        database, '"code":"DEMOTED"'
-    )]  # fmt: skip
+    runs = map(run_of, radar_runs.documents_with(database, '"code":"DEMOTED"'))
     rows = {
         (row.as_of, row.stream): row
         for run in (*runs, newest)
-        for row in run.watch
+        for row in (run.watch if run else ())
         if row.code == "DEMOTED"
     }
     moves = {place: _move(database, as_of, rows[place]) for place in sorted(rows)}

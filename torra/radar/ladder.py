@@ -15,7 +15,7 @@ from typing import Final
 
 from torra.clock import System, iso, parse
 from torra.errors import StoreUnavailable, TorraError, bounded
-from torra.radar.result import RadarRun, headline
+from torra.radar.result import RadarRun, headline, run_of
 from torra.radar.scan import scan
 from torra.radar.universe import universe
 from torra.store import radar_runs
@@ -63,22 +63,22 @@ def run(
     row = radar_runs.newest_run(reader.database, key) if why else None
     if why:
         found = None
-    if row and reader.as_of - parse(row["as_of"]) <= OLDEST:
-        found = _aged(reader, row["document"], why)
+    old = run_of(row["document"]) if row else None
+    if old and reader.as_of - parse(old.as_of) <= OLDEST:
+        found = _aged(reader, old, why)
     number = radar_runs.add_run(reader.database, {
         "universe": key, "as_of": reader.as_of, "mode": found.mode if found else "error",
         "trigger_code": CORE_FAILED if why else "",
         "document": found.model_dump_json() if found else "",
     })  # fmt: skip
     if found is None:
-        more = f"the newest is of {row['as_of']}, too old" if row else "none is stored"
+        more = f"the newest is of {old.as_of}, too old" if old else "none is stored"
         raise RadarError(f"{words_of(CORE_FAILED).meaning}: {why}; of earlier runs {more}")
     return number, found
 
 
-def _aged(reader: DeskReader, document: str, why: str) -> RadarRun:
+def _aged(reader: DeskReader, old: RadarRun, why: str) -> RadarRun:
     """Return a run as it counts later: its `act` rows are stale, every row is older."""
-    old = RadarRun.model_validate_json(document)
     older = (reader.as_of - parse(old.as_of)).total_seconds()
     act, watch, exits = (
         tuple(row.model_copy(update={"age_s": row.age_s + older, **more}) for row in rows)

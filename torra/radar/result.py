@@ -123,6 +123,14 @@ class RadarRun(Value):
     cost_usd: float = 0.0
 
 
+def run_of(document: str) -> RadarRun | None:
+    """Return a stored run; None for one that was altered, or made by another version."""
+    try:
+        return RadarRun.model_validate_json(document)
+    except ValueError:
+        return None
+
+
 def headline(rows: Sequence[RadarRow]) -> str:
     """Return in one clause what deserves a look; rows that move together count as one."""
     chosen = {

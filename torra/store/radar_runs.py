@@ -57,12 +57,12 @@ def run(store: Store, number: int) -> RowDict | None:
 
 
 def newest_run(store: Store, universe: str = "", *, failed: bool = False) -> RowDict | None:
-    """Return the newest run of a universe, or of any; None without one.
+    """Return the newest run of a universe that was made by a scan, or any newest; None without one.
 
     It has a document, unless the newest may have `failed`.
     """
     which = "" if failed else "WHERE document <> '' "
-    which += "AND universe = ?" if universe else ""
+    which += "AND universe = ? AND mode <> 'cached'" if universe else ""
     return store.row(
         "SELECT * FROM radar_runs WHERE id = "  # noqa: S608 - words of ours
         f"(SELECT max(id) FROM radar_runs {which})",

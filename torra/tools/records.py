@@ -33,6 +33,10 @@ PICTURE: Final = re.compile(r"!\[[^]]*\]\([^)]*\)|^\|[-| ]+\|$", re.MULTILINE)
 LINK: Final = re.compile(r"\[([^]]*)\]\([^)]*\)")
 """What is no text of a section: pictures and rules of tables, and the addresses of links."""
 
+FENCE: Final = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND: Final = re.compile(r"^(?:\$ |(?=torra ))(.+?)(?: +# .*)?$", re.MULTILINE)
+"""A block of code, and its first command, which stands for it."""
+
 WORD: Final = re.compile(r"\w+")
 ROW: Final = re.compile(r"^\|.*\|$", re.MULTILINE)
 KEY: Final = "| `"
@@ -121,6 +125,11 @@ def find_text(reader: DeskReader, args: Any) -> Iterator[Fact]:
         yield fact(f"doc.{place}", title, title, iso(reader.as_of), place, sentence=sentence)
 
 
+def _command(fence: re.Match[str]) -> str:
+    first = COMMAND.search(fence[1])
+    return f"`{first[1]}`" if first else ""
+
+
 @cache
 def _texts(docs: Path) -> list[tuple[str, str, str]]:
     """Return place, title and text of the docs' sections, of deny reasons and terms.
@@ -134,7 +143,7 @@ def _texts(docs: Path) -> list[tuple[str, str, str]]:
         for one in section
     ]
     for page in sorted(docs.glob("*.md")):
-        _, *parts = SECTION.split(page.read_text(encoding="utf-8"))
+        _, *parts = SECTION.split(FENCE.sub(_command, page.read_text(encoding="utf-8")))
         for number, title in enumerate(parts[::2]):
             body = LINK.sub(r"\1", PICTURE.sub("", parts[2 * number + 1]))
             rows = ROW.findall(body)

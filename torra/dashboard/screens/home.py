@@ -35,7 +35,7 @@ from torra.exhibits.glances import CandlePaths, GlanceCandle, MoneyPaths
 from torra.feeds.sample import SHOWN_AS
 from torra.money.book import AccountMoney, Money
 from torra.money.open_positions import LinePoint
-from torra.radar.result import RadarRun
+from torra.radar.result import run_of
 from torra.store import jobs as job_table
 from torra.store import radar_runs
 from torra.words.ticks import SOURCES
@@ -112,7 +112,8 @@ def overview() -> str:
     data, behind, period = desk_view().overview(), state().backing, _argument("line", PERIODS)
     money = None if behind is None else behind.money(tags=False)
     lines = {} if behind is None else behind.money_lines(period)
-    scan = None if behind is None else radar_runs.newest_run(behind.database)
+    newest = None if behind is None else radar_runs.newest_run(behind.database)
+    scan = run_of(newest["document"]) if newest else None
     return _page(
         "overview.html",
         data,
@@ -135,10 +136,9 @@ def overview() -> str:
         worth=job_table.newest_says(behind.database, "worth") if behind else "",
         watching=_watch(behind) if behind else "",
         radar=scan,
-        radar_age_s=(behind.now() - clock.parse(scan["as_of"])).total_seconds()
+        radar_age_s=(behind.now() - clock.parse(scan.as_of)).total_seconds()
         if behind and scan
         else 0.0,
-        parsed=RadarRun.model_validate_json,
     )
 
 

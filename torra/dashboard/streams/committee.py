@@ -12,10 +12,10 @@ from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from agents.features import name_of
-from torra.committee.card import WHY, DecisionCard
+from torra.committee.card import WHY, DecisionCard, voters
 from torra.committee.events import KIND
 from torra.committee.job import COMMITTEE, FIELDS, LONGEST, PROFILES
-from torra.config import load_desk
+from torra.committee.seats import FLAGS
 from torra.dashboard.doors.routes import Api, Command, Fields, Route
 from torra.dashboard.screens import jobs, streaming
 from torra.dashboard.trade.orders import person
@@ -38,7 +38,7 @@ def committee() -> ResponseReturnValue:
     """Show the newest cards, and the form that asks for one."""
     if state().backing is None:
         return desk_page("committee.html", here=False)
-    settings = load_desk(backing().home)
+    settings = backing().settings
     return desk_page(
         "committee.html",
         here=True,
@@ -56,7 +56,9 @@ def card(card_id: str) -> ResponseReturnValue:
     """Show one card: each seat with its evidence, and how the votes were counted."""
     found = _one(card_id)
     missing = [name_of(feature) for feature in found.missing]
-    return desk_page("card.html", card=found, missing=missing, tones=TONES)
+    return desk_page(
+        "card.html", card=found, missing=missing, tones=TONES, voters=voters, flags=FLAGS
+    )
 
 
 def api_cards() -> ResponseReturnValue:

@@ -7,6 +7,7 @@ feed are a stranger's and are cleaned.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.errors import ConfigError
 from torra.jobs.kinds import parameters_of
 from torra.radar.job import FIELDS, LONGEST, RADAR, symbols_of
-from torra.radar.result import RadarRow, RadarRun
+from torra.radar.result import RadarRow, run_of
 from torra.store import radar_runs
 from torra.store.journal import json_object
 from torra.words.orders import HOLD_REASONS
@@ -42,11 +43,13 @@ def radar() -> ResponseReturnValue:
     """Show which symbols deserve a look now."""
     if state().backing is None:
         return desk_page("radar.html", here=False)
-    settings, asked = load_desk(backing().home).radar, request.args.get("run", "")
+    settings, asked = backing().settings.radar, request.args.get("run", "")
+    with suppress(ConfigError):  # a broken file: what the pages began with
+        settings = load_desk(backing().home).radar
     row = radar_runs.run(backing().database, jobs.number_in(asked)) if asked else _newest()
     if asked and not (row and row["document"]):
         abort(404)
-    run = RadarRun.model_validate_json(row["document"]) if row else None
+    run = run_of(row["document"]) if row else None
     newest, now = radar_runs.newest_run(backing().database, failed=True), backing().now()
     return desk_page(
         "radar.html",
@@ -98,8 +101,8 @@ def api_radar_audit(number: str) -> ResponseReturnValue:
     if not row["document"]:
         why = f"{row['trigger_code']}: {words_of(row['trigger_code']).meaning}"
         return jsonify(error=why, status=409), 409
-    found = json_object(row["document"])
-    return jsonify(run=row["id"], **{name: found[name] for name in AUDIT})
+    found = run_of(row["document"]) or abort(404)
+    return jsonify(run=row["id"], **found.model_dump(mode="json", include=set(AUDIT)))
 
 
 def run_radar() -> ResponseReturnValue:
