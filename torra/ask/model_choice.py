@@ -13,22 +13,14 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
-from agent_config import VENDORS, AgentSettings, route
+from agent_config import AgentSettings
 from agents.contracts import Prompt, Role
 from instance_database import Database
 from scoring_rubric import REPLY
 from torra.ask.guard import comment_of
 from torra.ask.reading import Question
 from torra.clock import System, token
-from torra.desk.models.access import open_models
-from torra.desk.models.off_tick import (
-    WARMING,
-    OffTickKey,
-    OffTickModel,
-    OffTickReply,
-    alone,
-    write_call,
-)
+from torra.desk.models.off_tick import OffTickKey, OffTickReply, open_off_tick, payer, write_call
 from torra.errors import ConfigError
 from torra.store.connection import to_json
 from torra.store.research import questions as chat_table
@@ -89,7 +81,8 @@ def choose(
     person: str,
 ) -> ModelChoice:
     """Ask a model which sentences answer a question; raises StoreUnavailable."""
-    pays = _payer(reader, question)
+    named_first = sorted(reader.instances, key=lambda one: one.symbol not in question.symbols)
+    pays = payer(named_first, reader.profiles, ROLE)
     if pays is None:
         return ModelChoice(trigger="RULES")
     since = CLOCK.real_now() - timedelta(hours=1)
@@ -105,16 +98,6 @@ def choose(
     finally:
         SLOTS.release()
     return _read(reply, question, sentences, causes, comment=comment)
-
-
-def _payer(reader: DeskReader, question: Question) -> tuple[str, AgentSettings] | None:
-    """Return the first profile whose quick model is a vendor's, of a named symbol before others."""
-    items = sorted(reader.instances, key=lambda one: one.symbol not in question.symbols)
-    for item in items:
-        settings = reader.profiles[item.id].agents
-        if route(settings.model(ROLE.id, ROLE.tier), settings.provider)[0] in VENDORS:
-            return item.profile, settings
-    return None
 
 
 def prompt_of(
@@ -151,25 +134,16 @@ def _asked(
     reader: DeskReader, database: Database, pays: tuple[str, AgentSettings], prompt: Prompt
 ) -> OffTickReply:
     """Send the one request; raises ConfigError where no provider can be opened."""
-    profile, settings = pays
-    key = OffTickKey("chat", token(8))
-    models = open_models(reader.home, database, os.environ)
-    try:
-        models.apply_blocks()
-        model = OffTickModel(
-            models=models, database=database, profile=profile, agents=settings,
-            settings=alone(settings, ROLE, fallback_models=()), kind="chat", key=key,
-            streams=streams_of(reader.instances, profile),
-        )  # fmt: skip
-        models.clients.ready(WARMING)
+    key, streams = OffTickKey("chat", token(8)), streams_of(reader.instances, pays[0])
+    with open_off_tick(
+        reader.home, database, os.environ, pays, key, ROLE, streams=streams, fallback_models=()
+    ) as models:
         deadline = CLOCK.monotonic() + DEADLINE_S
         schema = _schema(reader.settings.chat.comment)
-        reply = model.ask(prompt, schema, role=ROLE, deadline=deadline)
+        reply = models[ROLE.id].ask(prompt, schema, role=ROLE, deadline=deadline)
         if reply.call is not None:
             with database.transaction():
                 write_call(database, key, reply.call)
-    finally:
-        models.close()
     return reply
 
 

@@ -31,8 +31,7 @@ from torra.committee.debate import ROLES, SeatDebate, Tell, debate
 from torra.committee.evidence import CommitteeEvidence, evidence
 from torra.committee.example import SYMBOL, example_desk
 from torra.committee.votes import VOTES, RiskProfile
-from torra.desk.models.access import open_models
-from torra.desk.models.off_tick import WARMING, OffTickKey, OffTickModel, OffTickReply, alone
+from torra.desk.models.off_tick import OffTickKey, OffTickReply, open_off_tick
 from torra.errors import ConfigError, TorraError
 from torra.store.research import cards as card_table
 from torra.tick.spending import streams_of
@@ -202,23 +201,16 @@ def _debated(
     reader, settings = desk.reader, desk.reader.settings.committee
     profile = reader.instance(name).profile
     key = OffTickKey("committee", f"{known.symbol}|{hash_of_evidence(known)[:12]}|{number}")
-    models = open_models(desk.home, desk.database, desk.environment)
-    try:
-        models.apply_blocks()
-        asks = {
-            role.id: OffTickModel(
-                models=models, database=desk.database, profile=profile, agents=agents,
-                settings=alone(agents, role), kind="committee", key=key,
-                streams=streams_of(reader.instances, profile),
-            )
-            for role in ROLES.values()
-        }  # fmt: skip
-        models.clients.ready(WARMING)
-        seat_of = {role.id: seat for seat, role in ROLES.items()}
-        asked = name_of_question(
-            known, _models(desk, known, agents), number, hindsight=desk.as_of is not None
-        )
-        votes = desk.votes(asked)
+    seat_of = {role.id: seat for seat, role in ROLES.items()}
+    asked = name_of_question(
+        known, _models(desk, known, agents), number, hindsight=desk.as_of is not None
+    )
+    votes = desk.votes(asked)
+    streams = streams_of(reader.instances, profile)
+    with open_off_tick(
+        desk.home, desk.database, desk.environment, (profile, agents), key, *ROLES.values(),
+        streams=streams,
+    ) as asks:  # fmt: skip
 
         def ask(
             role: Role, prompt: Prompt, schema: Mapping[str, Any], number: int, deadline: float
@@ -232,8 +224,6 @@ def _debated(
             return reply
 
         return debate(known, ask, CLOCK, rounds=settings.rounds, tell=desk.tell)
-    finally:
-        models.close()
 
 
 def example_card(risk: RiskProfile, *, turned: bool = False) -> DecisionCard:

@@ -17,19 +17,11 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from agent_config import VENDORS, AgentSettings, route
+from agent_config import AgentSettings
 from agents.contracts import Prompt
 from instance_database import Database
 from torra.clock import System
-from torra.desk.models.access import open_models
-from torra.desk.models.off_tick import (
-    WARMING,
-    OffTickKey,
-    OffTickModel,
-    OffTickReply,
-    alone,
-    write_call,
-)
+from torra.desk.models.off_tick import OffTickKey, OffTickReply, open_off_tick, payer, write_call
 from torra.errors import ConfigError, StoreUnavailable, bounded
 from torra.radar.decisions import Decisions, Demotion, applied, open_rows
 from torra.radar.demotions import worth_of
@@ -232,18 +224,6 @@ def _is_of(fact_id: str, stream: str) -> bool:
 # --- of a desk ------------------------------------------------------------------------------------
 
 
-def payer(reader: DeskReader) -> tuple[str, AgentSettings] | None:
-    """Return the first profile of the desk whose models are a vendor's; None without one."""
-    for item in reader.instances:
-        settings = reader.profiles[item.id].agents
-        vendors = {
-            route(settings.model(one.role.id, one.role.tier), settings.provider)[0] for one in ROLES
-        }
-        if vendors <= {*VENDORS}:
-            return item.profile, settings
-    return None
-
-
 def go_on(
     home: Path,
     reader: DeskReader,
@@ -257,7 +237,9 @@ def go_on(
     `reader` cannot write. No model is asked where the desk wants none, nothing is open, or no
     profile has a vendor's models.
     """
-    pays = payer(reader) if reader.settings.radar.agents == "on" else None
+    pays = None
+    if reader.settings.radar.agents == "on":
+        pays = payer(reader.instances, reader.profiles, *(one.role for one in ROLES))
     if pays is None or rules.mode != "rules" or not open_rows(rules):
         return rules
     deadline, left = CLOCK.monotonic() + DEADLINE_S, rules
@@ -288,28 +270,19 @@ def _asked(
 ) -> RadarRun:
     """Ask the models of the paying profile; return the run as it is then."""
     profile, settings = pays
-    key = OffTickKey("radar", str(number))
-    models = open_models(home, database, environment)
+    key, roles = OffTickKey("radar", str(number)), [one.role for one in ROLES]
+    streams = streams_of(reader.instances, profile)
     try:
-        models.apply_blocks()
-        asks = {
-            one.agent: OffTickModel(
-                models=models, database=database, profile=profile, agents=settings,
-                settings=alone(settings, one.role, fallback_models=()), kind="radar", key=key,
-                streams=streams_of(reader.instances, profile),
-            )
-            for one in ROLES
-        }  # fmt: skip
-        models.clients.ready(WARMING)
-        loop = AgentLoop(
-            reader, database, rules, key, settings,
-            lambda prompt, one, count, until: asks[one.agent].ask(
-                prompt, SCHEMA, role=one.role, deadline=until, round=count
-            ),
-            deadline,
-        )  # fmt: skip
-        return loop.go()
+        with open_off_tick(
+            home, database, environment, pays, key, *roles, streams=streams, fallback_models=()
+        ) as asks:
+            loop = AgentLoop(
+                reader, database, rules, key, settings,
+                lambda prompt, one, count, until: asks[one.role.id].ask(
+                    prompt, SCHEMA, role=one.role, deadline=until, round=count
+                ),
+                deadline,
+            )  # fmt: skip
+            return loop.go()
     except ConfigError as error:
         return rules.model_copy(update=fallback("AUTH_REFUSED", str(error)))
-    finally:
-        models.close()

@@ -6,10 +6,10 @@ dropped. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from torra.tools.contract import Fact, Value
+from torra.tools.contract import Value
 
 Cause = tuple[str, str]
 """Ids of two sentences: the first holds because the second does, as a record says."""
@@ -28,15 +28,6 @@ class Choice(Value):
 
     say: tuple[str, ...] = ()
     because: tuple[Cause, ...] = ()
-
-
-def sentences_of(facts: Iterable[Fact], first: int = 1) -> list[Sentence]:
-    """Return the sentence of each fact that has one, with the ids s1, s2 and so on."""
-    texts = [one for one in facts if one.sentence]
-    return [
-        Sentence(id=f"s{number}", text=one.sentence, cites=(one.id,))
-        for number, one in enumerate(texts, first)
-    ]
 
 
 def choice_of(

@@ -8,18 +8,21 @@ trigger is read from the status and the body field of a refusal, never from the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agent_config import AgentSettings, route
+from agent_config import VENDORS, AgentSettings, route
 from agents.contracts import CallBound, Completion, ModelUnavailable, Prompt, Request, Role
 from agents.debate.deliberation import Call
 from agents.texts import door
 from instance_database import Database
 from torra.clock import Clock, System
-from torra.desk.models.access import Models
+from torra.config import Instance, Profile
+from torra.desk.models.access import Models, open_models
 from torra.errors import StoreUnavailable
 from torra.store import ledger as ledger_table
 from torra.store.connection import Keyed
@@ -186,6 +189,50 @@ def alone(settings: AgentSettings, role: Role, **more: Any) -> AgentSettings:
     """Return settings with which nobody but a role's model is opened, and who stands in for it."""
     model = settings.model(role.id, role.tier)
     return only_model(settings, route(model, settings.provider)[0], model, **more)
+
+
+def payer(
+    instances: Iterable[Instance], profiles: Mapping[str, Profile], *roles: Role
+) -> tuple[str, AgentSettings] | None:
+    """Return the first profile of instances whose models of roles are a vendor's; else None."""
+    for item in instances:
+        agents = profiles[item.id].agents
+        models = (agents.model(role.id, role.tier) for role in roles)
+        if {route(model, agents.provider)[0] for model in models} <= {*VENDORS}:
+            return item.profile, agents
+    return None
+
+
+@contextmanager
+def open_off_tick(
+    home: Path,
+    database: Database,
+    environment: Mapping[str, str],
+    paying: tuple[str, AgentSettings],
+    key: OffTickKey,
+    *roles: Role,
+    streams: int,
+    **more: Any,
+) -> Iterator[dict[str, OffTickModel]]:
+    """Open the model of each role, by the role's id, with `more` settings of their own.
+
+    `paying` is the profile that pays, with its settings. Raises ConfigError.
+    """
+    profile, agents = paying
+    models = open_models(home, database, environment)
+    try:
+        models.apply_blocks()
+        asks = {
+            role.id: OffTickModel(
+                models=models, database=database, profile=profile, agents=agents,
+                settings=alone(agents, role, **more), kind=key.kind, key=key, streams=streams,
+            )
+            for role in roles
+        }  # fmt: skip
+        models.clients.ready(WARMING)
+        yield asks
+    finally:
+        models.close()
 
 
 def write_call(database: Database, key: Keyed, call: Call) -> Call:
