@@ -415,6 +415,11 @@ def test_a_row_that_enters_is_told_once_in_four_hours(tmp_path: Path) -> None:
     run("A|H1")
     desk.later(hours=4, seconds=1)
     assert run("A|H1", "B|H1") == ["B: would open: held back"]
+    radar_runs.add_run(desk.database, {
+        "universe": "u", "as_of": "2026-01-01T00:00:00Z", "mode": "rules", "trigger_code": "",
+        "document": "{}",
+    })  # fmt: skip
+    assert desk.look() == [], "a run of another version costs no other notice"
     silent = tmp_path / "silent"
     silent.mkdir()
     desk = ToldDesk(silent, Pager())

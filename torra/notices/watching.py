@@ -24,7 +24,7 @@ from agents.debate.deliberation import OUTAGE
 from instance_database import Database
 from torra.clock import Clock, duration, floor, iso, parse
 from torra.config import NOTICE_LEVELS, Instance, NoticeSettings, Profile, SymbolSpec
-from torra.errors import ConfigError
+from torra.errors import MALFORMED, ConfigError
 from torra.market.closed_hours import SILENT_BARS, closed_at_most
 from torra.money.open_positions import PAPER
 from torra.notices.protocol import Level, Notice
@@ -200,8 +200,11 @@ class Watcher:
         look = NoticeRound(
             self._database, [*self._setups()], formatter, self._paper, now, real, self._awake or now
         )
-        for rule in (*rules, radar) if self._settings.radar else rules:
+        for rule in rules:
             rule(look)
+        if self._settings.radar:
+            with suppress(*MALFORMED):  # a run of another version costs no other notice
+                radar(look)
         return self._write(look)
 
     def _write(self, look: NoticeRound) -> int:

@@ -29,6 +29,7 @@ from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
 from torra.errors import ConfigError
 from torra.home import DATABASE
 from torra.store.research.questions import questions
+from torra.tools.contract import CODES as TOOL_CODES
 from torra.words.ask import ASK_CODES
 from torra.words.radar import CODES, CodeWords
 
@@ -72,6 +73,7 @@ def ask_page() -> ResponseReturnValue:
         examples=EXAMPLES,
         longest=LONGEST,
         codes=ASK_CODES,
+        tool_codes=TOOL_CODES,
         trigger_words=trigger_words,
         tick_of=tick_of,
         vendors=_vendors() if known.settings.chat.model and visitor().ask_model else [],
