@@ -50,7 +50,7 @@ def test_the_video_plays_and_the_scenes_have_keys(browser: Browser, tmp_path: Pa
         page.keyboard.press("ArrowRight")
         page.keyboard.press("ArrowLeft")
         assert page.evaluate(STATE) == "01".ljust(count, "0")
-        expect(page.locator("figure:not([hidden]) h3")).to_contain_text("What changed")
+        expect(page.locator("figure:not([hidden]) h3")).to_contain_text("Changed since")
         page.click("text=Next →")
         assert page.evaluate(STATE) == "001".ljust(count, "0")
         page.click("text=▶ Play")
