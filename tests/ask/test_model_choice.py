@@ -203,7 +203,9 @@ def test_every_sentence_that_is_shown_is_codes(
     bad = [row["text"] for row in COMMENTS if row["honest"] == "no"]
     monkeypatch.setattr(model_choice, "HOURLY", 10**9)
     read = reading.read(QUESTION)
-    draft = answering._draft(paid.reader, paid.database, read, answering._known(paid.reader), None)
+    draft = answering._draft(
+        paid.reader, paid.database, read, answering._instances(paid.reader), None
+    )
     written = {one.text for one in draft.candidates}
     monkeypatch.setattr(answering, "_draft", lambda *_: draft)
 
@@ -213,7 +215,7 @@ def test_every_sentence_that_is_shown_is_codes(
             document["comment"] = chance.choice(bad)
         return OffTickReply(document if isinstance(document, dict) else None, "", status="ok")
 
-    monkeypatch.setattr(model_choice, "_asked", replied)
+    monkeypatch.setattr(model_choice, "_request", replied)
     modes = set()
     for _ in range(scaled(10_000, least=100)):
         answer = asked(paid)

@@ -334,7 +334,7 @@ def test_what_the_desk_did_meanwhile_is_not_done_again(
             return super().acquire(patience)
 
     monkeypatch.setattr(jobs_at_home, "DeskLock", LateLock)
-    assert jobs_at_home.made_at_home(pages.backing.home, RADAR, {}) == "7"
+    assert jobs_at_home.run_at_home(pages.backing.home, RADAR, {}) == "7"
     assert radar_runs.newest_run(pages.database) is None
 
 
@@ -361,7 +361,7 @@ def test_a_job_that_fails_here_waits_for_no_desk_and_a_dead_desks_process_is_let
     monkeypatch.setattr(jobs_at_home, "work_of", lambda _: fails)
     begun = time.monotonic()
     with pytest.raises(ladder.RadarError):
-        jobs_at_home.made_at_home(pages.backing.home, RADAR, {})
+        jobs_at_home.run_at_home(pages.backing.home, RADAR, {})
     assert time.monotonic() - begun >= 0.5
     (job,) = job_table.jobs(pages.database)
     assert (job["state"], job["says"]) == ("error", "nothing can be shown")

@@ -124,7 +124,7 @@ def ask(
     if not chat.enabled:
         raise ConfigError("Ask is off: set chat.enabled to true in desk.json")
     session = session if SESSION.fullmatch(session) else token(8)
-    known = _known(reader)
+    known = _instances(reader)
     names = [name for one in known.values() for name in (one.id, one.symbol, one.broker_name)]
     read = texts.read(question, names, _before(database, person, session))
     read, at = _about(reader, read, about, known)
@@ -176,7 +176,7 @@ def _mode(answer: ChatAnswer, model: ModelChoice) -> Mode:
     return "guarded" if model.trigger == "GARBAGE" else answer.analysis_mode
 
 
-def _known(reader: DeskReader) -> dict[str, Instance]:
+def _instances(reader: DeskReader) -> dict[str, Instance]:
     """Return the desk's instances by name and canonical symbol, hosted ones behind its own.
 
     Of several with one symbol that is the first.

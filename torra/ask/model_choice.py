@@ -92,7 +92,7 @@ def choose(
         return ModelChoice(trigger="CROWDED")
     try:
         comment = reader.settings.chat.comment
-        reply = _asked(reader, database, pays, prompt_of(question, sentences, causes, comment))
+        reply = _request(reader, database, pays, prompt_of(question, sentences, causes, comment))
     except ConfigError:
         return ModelChoice(trigger="AUTH_REFUSED")
     finally:
@@ -130,7 +130,7 @@ def _schema(comment: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _asked(
+def _request(
     reader: DeskReader, database: Database, pays: tuple[str, AgentSettings], prompt: Prompt
 ) -> OffTickReply:
     """Send the one request; raises ConfigError where no provider can be opened."""

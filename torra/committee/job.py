@@ -16,7 +16,7 @@ from torra.committee.votes import RiskProfile
 from torra.config import load_desk
 from torra.errors import ConfigError
 from torra.film.job import FILM
-from torra.jobs.at_home import made_at_home
+from torra.jobs.at_home import run_at_home
 from torra.jobs.kinds import JobKind, JobRequest, JobResult, Parameters, Tell, by_name, key_of
 from torra.radar.job import RADAR
 from torra.replay import job_kinds
@@ -108,11 +108,11 @@ def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
 def at_home(home: Path, asked: Parameters) -> str:
     """Ask from the command line; return the card's document.
 
-    Raises what `made_at_home` raises, and CommitteeError.
+    Raises what `run_at_home` raises, and CommitteeError.
     """
     from instance_database import open_home  # noqa: PLC0415
 
-    card_id = made_at_home(home, COMMITTEE, asked)
+    card_id = run_at_home(home, COMMITTEE, asked)
     with closing(open_home(home)) as database:
         row = card_table.card(database, card_id) or {"document": "{}"}
     return str(row["document"])

@@ -23,7 +23,7 @@ LOOK_S: Final = 0.2
 """Real seconds that a command waits for the desk's job, and between two looks at it."""
 
 
-def made_at_home(home: Path, kind: JobKind, asked: Parameters) -> str:
+def run_at_home(home: Path, kind: JobKind, asked: Parameters) -> str:
     """Do a job of a kind and return the name of what it made.
 
     Where a desk holds the home's lock it does the job, else this process does, under the lock: also

@@ -245,7 +245,7 @@ def go_on(
     deadline, left = CLOCK.monotonic() + DEADLINE_S, rules
     try:
         left = _stored(database, number, rules.model_copy(update=fallback("UNFINISHED")))
-        result = _asked(home, reader, database, number, rules, environment, pays, deadline)
+        result = _agents_run(home, reader, database, number, rules, environment, pays, deadline)
         result = result.model_copy(update={"worth": worth_of(database, reader.as_of, result)})
         return _stored(database, number, result)
     except Exception:
@@ -258,7 +258,7 @@ def _stored(database: Database, number: int, run: RadarRun) -> RadarRun:
     return run
 
 
-def _asked(
+def _agents_run(
     home: Path,
     reader: DeskReader,
     database: Database,

@@ -152,7 +152,7 @@ def _with_objections(run: RadarRun, wanted: Decisions) -> RadarRun:
     rows, notes = {row.stream: row for row in run.act}, list[str]()
     for one in wanted.demotions:
         row = rows.get(one.row)
-        code, known = _judged(one, row, wanted.evidence)
+        code, known = _judgement(one, row, wanted.evidence)
         if row is not None and known:
             names = ", ".join(fact.name for fact in known)
             text = f"The {one.by} agent objects and cites {names}."
@@ -179,7 +179,7 @@ def _with_objections(run: RadarRun, wanted: Decisions) -> RadarRun:
     )  # fmt: skip
 
 
-def _judged(one: Demotion, row: RadarRow | None, evidence: Evidence) -> tuple[str, list[Fact]]:
+def _judgement(one: Demotion, row: RadarRow | None, evidence: Evidence) -> tuple[str, list[Fact]]:
     """Return what becomes of a demotion, and the facts that hold it; none where it is refused."""
     if one.by != "signal":
         return "NOT_ITS_ROLE", []

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from torra.clock import duration, floor, iso
 from torra.config import DeskSettings, load_desk
 from torra.errors import ConfigError
-from torra.jobs.at_home import made_at_home
+from torra.jobs.at_home import run_at_home
 from torra.jobs.kinds import (
     JobKind,
     JobRequest,
@@ -91,11 +91,11 @@ def symbols_of(asked: Parameters, name: str) -> Sequence[str]:
 def at_home(home: Path, asked: Parameters) -> tuple[int, str]:
     """Scan from the command line; return the number of the run and its document.
 
-    Raises what `made_at_home` raises, and RadarError.
+    Raises what `run_at_home` raises, and RadarError.
     """
     from instance_database import open_home  # noqa: PLC0415
 
-    number = int(made_at_home(home, RADAR, asked))
+    number = int(run_at_home(home, RADAR, asked))
     with closing(open_home(home)) as database:
         row = radar_runs.run(database, number) or {"document": "{}"}
     return number, str(row["document"])

@@ -135,7 +135,7 @@ def prompt_of(
     chosen, facts = len(rows), ROW_FACTS
     while True:
         blocks = [*_blocks(agent, run, evidence, rows[:chosen], facts)]
-        left_out = _left_out(run, evidence, rows[:chosen], facts)
+        left_out = _omissions(run, evidence, rows[:chosen], facts)
         user = "\n".join((
             f"As of {run.as_of}. Turn {turn} of {TURNS}{', your last' * (turn == TURNS)}.",
             *blocks, *notes, left_out,
@@ -170,7 +170,7 @@ def _of_row(row: RadarRow, sentences: Sequence[Any]) -> list[Any]:
     return [one for one in sentences if one.text.startswith(place)]
 
 
-def _left_out(run: RadarRun, evidence: Evidence, rows: Sequence[RadarRow], facts: int) -> str:
+def _omissions(run: RadarRun, evidence: Evidence, rows: Sequence[RadarRow], facts: int) -> str:
     """Say what a prompt does not hold; "" where it holds all."""
     every = sum(map(len, (run.act, run.exit_radar, run.watch)))
     cut = sum(

@@ -42,7 +42,9 @@ def exposure(reader: DeskReader, _: Any) -> Iterator[Fact]:
         yield from facts_of("position", values, f"book.{one.instance}.", as_of, BOOKS)
     yield from facts_of("day", money, "book.", as_of, BOOKS)
     for cap in money.caps:
-        yield from facts_of("cap", cap, f"book.{cap.profile}.", as_of, BOOKS)
+        yield from facts_of(
+            "cap", cap, f"book.{cap.profile}.", as_of, BOOKS, currency=money.currency
+        )
 
 
 def _values(reader: DeskReader, one: Position) -> dict[str, Any]:
