@@ -267,12 +267,21 @@ def _house(request: pytest.FixtureRequest) -> None:
     """
     for name in (
         "loopback_only",
+        "place_is_kept",
         "sample_is_read_once",
         "bars_are_scored_once",
         "databases_are_made_once",
         "browser_is_lent",
     ):
         request.getfixturevalue(name)
+
+
+@pytest.fixture(scope="session")
+def place_is_kept() -> Iterator[None]:
+    """Let no command step back here: all tests after it would stand behind every other process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "nice", lambda _: 0, raising=False)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -247,6 +247,10 @@ class CommitteeSettings(Section):
         "balanced", description="whose weights count where none are named"
     )
     rounds: int = Field(2, ge=1, le=2, description="rounds of a debate; each asks every seat once")
+    order: Literal["together", "in_turn"] = Field(
+        "together",
+        description="together: the first round is blind; in_turn: a seat reads those before it",
+    )
 
 
 class ChatSettings(Section):

@@ -140,6 +140,9 @@ ORACLE: dict[str, str] = {
     r"book\.lost_today": (
         f"SELECT -coalesce(sum(profit), 0) {DONE} AND closed_at >= substr(:now, 1, 10)"
     ),
+    r"book\.warm_up_today": (  # of a desk that has traded in its warm-up alone
+        f"SELECT sum(profit) {DONE} AND closed_at >= substr(:now, 1, 10)"
+    ),
     r"book\.(?P<i>[A-Z][^.]*)\.lots": f"SELECT lots {HOLDS}",
     r"book\.0\.risk": f"SELECT sum(lots * abs(price - stop)) FROM signals WHERE {OPEN}",
     r"cost\.last_hour": f"{SPENT} > strftime('%Y-%m-%dT%H:%M:%SZ', :now, '-1 hour')",

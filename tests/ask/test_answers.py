@@ -16,14 +16,18 @@ from agents.features import rows_of
 from tests.ask.conftest import NOT_BY_SQL, AskHome, value_of
 from tests.conftest import Scale
 from torra.ask.answering import MOST, ask
-from torra.ask.planning import MOST_CALLS
+from torra.ask.planning import MOST_CALLS, TOPICS
 from torra.clock import iso, parse
 from torra.config import ChatSettings
 from torra.dashboard.doors import access_file
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsItem
+from torra.replay.changed import listing
+from torra.replay.changed.listing import ChangedPage
+from torra.replay.changed.without_agents import CameTo, ChangedTick, Outcome
 from torra.store.research import questions as chat_table
 from torra.store.trade import notes as note_table
+from torra.tools.executor import Executor, ToolCall
 from torra.words.ask import ASK_CODES
 
 QUESTIONS = rows_of(Path(__file__).with_name("questions.csv"))
@@ -127,6 +131,55 @@ def test_about_a_tick_is_answered_as_of_its_close(homes: list[AskHome]) -> None:
     ):  # fmt: skip
         with pytest.raises(ConfigError):
             ask(one.desk, one.database, "why?", about=about)
+
+
+@pytest.mark.parametrize(
+    ("question", "command", "page"),
+    [
+        ("how do I add a symbol", "`torra init`", "docs/install.md"),
+        ("how do I back up the database", "`torra backup`", "docs/backup.md"),
+        ("how do I restore", "`torra restore PATH`", "docs/backup.md"),
+        ("how do I set a key", "ANTHROPIC_API_KEY", "docs/models.md"),
+        ("how do I stop trading", "`torra halt`", "docs/mt5.md"),
+    ],
+)
+def test_how_it_is_done_is_a_command_and_a_page(
+    homes: list[AskHome], question: str, command: str, page: str
+) -> None:
+    answer = ask(homes[0].desk, homes[0].database, question)
+    assert answer.intent == "howto" and not answer.unknown
+    assert command in answer.answer and f"… (more in {page})" in answer.answer
+    assert any(answer.address == f"docs/{cite.where.partition('#')[0]}"
+               for cite in answer.citations)  # fmt: skip
+
+
+def test_every_topic_finds_each_of_its_texts(homes: list[AskHome]) -> None:
+    executor = Executor("topics", homes[0].database, limits={})
+    for _, words in TOPICS:
+        for one in words.split("|"):
+            call = ToolCall("find_text", {"words": one, "limit": 1}, agent="ask")
+            assert executor.call(homes[0].reader, call).facts, one
+
+
+def test_a_loss_of_the_day_says_that_it_counts_the_warm_up(homes: list[AskHome]) -> None:
+    """The desk of the first home has traded in its warm-up alone."""
+    answer = ask(homes[0].desk, homes[0].database, "how much did I lose today")
+    values = {cite.id: cite.value for cite in answer.citations}
+    assert values["money.0.today.trades"] == 0 and values["book.lost_today"]
+    assert values["book.warm_up_today"] == pytest.approx(-float(values["book.lost_today"] or 0))
+    assert "part of the loss of the day and of no account, is" in answer.answer
+
+
+def test_money_of_a_changed_verdict_has_its_currency(
+    homes: list[AskHome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome = Outcome("BUY", came_to=CameTo("closed", 1.0, 12.5))
+    names = ("k", "BTCUSD", "BTCUSD", "M15", "2021-11-10T17:30:00Z", "2021-11-10T17:45:00Z")
+    page = ChangedPage((ChangedTick(*names, ("verdict",), outcome, outcome),), None, 1, 1)
+    monkeypatch.setattr(listing, "listed", lambda *_, **__: page)
+    answer = ask(homes[0].desk, homes[0].database, "what did the agents change?")
+    units = {cite.unit for cite in answer.citations if cite.id.endswith(".money")}
+    assert units == {"USD"} and "with agents is 12.5 USD." in answer.answer
 
 
 def test_plans_are_short_and_answers_too(homes: list[AskHome]) -> None:

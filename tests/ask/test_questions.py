@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from agents.features import rows_of
-from torra.ask.reading import INTENTS, LONGEST, REFUSED, Question, canonical, read
+from torra.ask.answer import LONGEST
+from torra.ask.reading import INTENTS, REFUSED, Question, canonical, read
 from torra.errors import ConfigError
 
 HERE = Path(__file__).parent

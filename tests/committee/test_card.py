@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,29 @@ import pytest
 from click.testing import CliRunner
 
 from tests.conftest import Scale
+from tests.worlds import invented_company
+from tests.worlds.invented_company import turned_folder
 from torra.commands.command_line import main
-from torra.committee.card import DecisionCard, card_of, hash_of_evidence, voters
+from torra.committee.card import (
+    RULES,
+    CommitteeQuestion,
+    DecisionCard,
+    card_of,
+    hash_of_evidence,
+    name_of_question,
+    voters,
+)
 from torra.committee.deciding import example_card
 from torra.committee.evidence import evidence
-from torra.committee.example import AS_OF, SOURCE, SYMBOL, example_desk
+from torra.committee.example import AS_OF, FILES, SYMBOL, example_desk
 from torra.committee.seats import by_rules
 from torra.evidence.news_digest import NewsItem
-from torra.evidence.outside_numbers import FactRow
+from torra.evidence.outside_numbers import FactRow, SeriesRow
 from torra.tools.desk_reader import DeskReader
 
 DAY = timedelta(days=1)
+DAILY = ("DFII10", "T10YIE", "DTWEXBGS")
+"""Series of which gold's seats read a change and a rank."""
 
 
 @pytest.fixture
@@ -47,7 +60,7 @@ def test_the_evidence_ends_with_the_last_daily_close(desk: DeskReader) -> None:
     assert {one.as_of for facts in known.facts.values() for one in facts} == {
         "2026-03-02T00:00:00Z"
     }
-    assert known.missing == ("news.regulatory_score",)
+    assert known.missing == ("news.regulatory_score", "peers.valuation_rank")
 
 
 def add_noise(desk: DeskReader, dice: random.Random) -> None:
@@ -64,7 +77,7 @@ def add_noise(desk: DeskReader, dice: random.Random) -> None:
     ends = AS_OF.replace(month=1, day=1) - DAY
     figure = dice.choice(["net_income", "revenue", "equity"])
     begins = ends if figure == "equity" else ends.replace(month=1, day=1)
-    row = FactRow(SYMBOL, figure, begins, ends, later, dice.uniform(-1e6, 1e6), "USD", SOURCE)
+    row = FactRow(SYMBOL, figure, begins, ends, later, dice.uniform(-1e6, 1e6), "USD", "file")
     desk.database.store_facts([row], later)
     item = NewsItem(
         id=f"noise-{dice.random()}", source="invented", topic="invented",
@@ -74,16 +87,63 @@ def add_noise(desk: DeskReader, dice: random.Random) -> None:
     desk.database.store_news([item])
 
 
+def gold(desk: DeskReader) -> DeskReader:
+    """Return the desk with gold in the symbol's place, live, and three years of its series."""
+    profile = desk.profiles[SYMBOL]
+    spec = profile.symbols[SYMBOL].model_copy(update={"asset": "gold", "ticker": ""})
+    first = AS_OF.replace(hour=0) - 1_095 * DAY
+    for row in range(1_095):
+        at = first + row * DAY
+        rows = [
+            SeriesRow(name, at, at + DAY, 2.0 + 0.001 * row + 0.1 * number, "fred")
+            for number, name in enumerate(DAILY)
+        ]
+        desk.database.store_series(rows, at + DAY)
+    instance = desk.settings.instances[0].model_copy(update={"feed": "mt5"})
+    return replace(
+        desk,
+        settings=desk.settings.model_copy(update={"instances": (instance,)}),
+        profiles={SYMBOL: profile.model_copy(update={"symbols": {SYMBOL: spec}})},
+    )
+
+
+def add_series(desk: DeskReader, dice: random.Random) -> None:
+    """Store values that became known later: revised ones, late ones, and ones of days to come."""
+    end = AS_OF.replace(hour=0)
+    later = end + timedelta(seconds=dice.randrange(1, 5_000_000))
+    at = end + dice.choice((-dice.randrange(1, 700), -1, 0, dice.randrange(1, 60))) * DAY
+    known = dice.choice((later, at + DAY))
+    row = SeriesRow(dice.choice(DAILY), at, known, dice.uniform(-50.0, 50.0), "fred")
+    desk.database.store_series([row], later)
+
+
+@pytest.mark.parametrize("asset", ["stock", "gold"])
 def test_nothing_that_became_known_later_moves_a_byte_of_the_evidence(
-    desk: DeskReader, scaled: Scale
+    desk: DeskReader, scaled: Scale, asset: str
 ) -> None:
     """1,000 cut points at night."""
     dice = random.Random(7)
+    desk = gold(desk) if asset == "gold" else desk
     before = evidence(desk, SYMBOL)
+    assert len(before.facts) > 1
     for _ in range(scaled(1_000, least=20)):
         add_noise(desk, dice)
+        add_series(desk, dice)
         assert evidence(desk, SYMBOL) == before
     assert hash_of_evidence(evidence(desk, SYMBOL)) == hash_of_evidence(before)
+
+
+def test_the_noise_of_series_is_seen_once_it_is_known(desk: DeskReader) -> None:
+    desk, dice = gold(desk), random.Random(7)
+    before = evidence(desk, SYMBOL)
+    for _ in range(20):
+        add_noise(desk, dice)  # a bar of a later day moves the end of the evidence
+        add_series(desk, dice)
+    later = evidence(replace(desk, as_of=AS_OF + 60 * DAY), SYMBOL, AS_OF + 60 * DAY)
+    assert {name for name in before.numbers if name.startswith("macro.")} - {
+        name for name, value in later.numbers.items() if value == before.numbers.get(name)
+    }
+    assert evidence(replace(desk, as_of=AS_OF + 60 * DAY), SYMBOL, AS_OF) == before
 
 
 def test_the_noise_is_seen_once_it_is_known(desk: DeskReader) -> None:
@@ -128,8 +188,20 @@ def test_the_card_says_who_dissents_and_why_it_is_hold(card: DecisionCard) -> No
 def test_the_same_evidence_is_the_same_card_and_other_evidence_another(card: DecisionCard) -> None:
     again = example_card("balanced")
     assert again.card_id == card.card_id and again.evidence_hash == card.evidence_hash
-    turned = example_card("balanced", turned=True)
+    turned = example_card("balanced", turned_folder())
     assert turned.card_id != card.card_id and turned.evidence_hash != card.evidence_hash
+
+
+def test_who_is_asked_and_how_names_the_question(desk: DeskReader) -> None:
+    """Another number of rounds, order, model or look is another question of the same evidence."""
+    known = evidence(desk, SYMBOL)
+    asked = CommitteeQuestion(("openai:a",), 2, "together")
+    others = (
+        asked._replace(models=("openai:b",)), asked._replace(rounds=1), asked._replace(again=1),
+        asked._replace(order="in_turn"), asked._replace(hindsight=True), RULES,
+    )  # fmt: skip
+    names = {name_of_question(known, one) for one in (asked, *others)}
+    assert len(names) == len(others) + 1
 
 
 def test_every_field_is_required_and_survives_json(card: DecisionCard) -> None:
@@ -174,6 +246,22 @@ def test_the_example_needs_no_home_no_key_and_no_network(tmp_path: Path) -> None
     document: dict[str, Any] = json.loads(done.stdout)
     assert [one["stance"] for one in document["seats"]] == ["buy", "buy", "reduce"]
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("flag", [["--again"], ["--as-of", "2026-01-01"], ["--hindsight"]])
+def test_the_example_refuses_what_it_cannot_mean(flag: list[str]) -> None:
+    done = CliRunner().invoke(main, ["committee", "--example", *flag])
+    assert done.exit_code == 2
+    assert "--example takes --risk alone" in done.stderr
+
+
+def test_the_shipped_files_are_those_of_the_arithmetic(tmp_path: Path) -> None:
+    """Nobody edits a number of the invented company by hand."""
+    invented_company.write(tmp_path)
+    names = sorted(path.name for path in FILES.iterdir())
+    assert names == sorted(path.name for path in tmp_path.iterdir())
+    for name in names:
+        assert (tmp_path / name).read_bytes() == (FILES / name).read_bytes()
 
 
 def test_a_card_says_who_voted_and_that_rules_are_free(card: DecisionCard) -> None:

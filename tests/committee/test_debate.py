@@ -86,6 +86,36 @@ def test_the_first_round_is_blind_and_the_second_sees_numbers_and_quotes(
     assert len({prompts[seat, 1].system for seat in SEATS}) == 3
 
 
+def test_in_turn_a_seat_reads_those_before_it_in_both_rounds(known: CommitteeEvidence) -> None:
+    """The document's way: fundamental, sentiment, valuation, each after the one before."""
+    models = Models()
+    found = run(known, models, in_turn=True)
+    assert models.asked == [(seat, number) for number in (1, 2) for seat in SEATS]
+    quotes = {key: prompt.user.count("<<<QUOTE") for key, prompt in models.prompts.items()}
+    assert [quotes[seat, 1] for seat in SEATS] == [0, 1, 2]
+    assert [quotes[seat, 2] for seat in SEATS] == [2, 2, 2]
+    assert "Second round" not in models.prompts["valuation", 1].user
+    assert found.triggers == {} and len(found.last) == 3
+
+
+def test_in_turn_a_hang_leaves_the_next_seat_what_is_left_of_the_round(
+    known: CommitteeEvidence,
+) -> None:
+    over = threading.Event()
+
+    def hangs(_: float) -> OffTickReply:
+        over.wait(5.0)
+        return OffTickReply(None, "TIMEOUT")
+
+    begun = time.monotonic()
+    models = Models(fundamental_1=hangs)
+    found = run(known, models, in_turn=True, whole_s=5.0, round_s=2.5, call_s=0.5)
+    assert time.monotonic() - begun < 2.5
+    over.set()
+    assert found.triggers == {"fundamental": "TIMEOUT"}
+    assert models.asked[1:3] == [("sentiment", 1), ("valuation", 1)]
+
+
 def test_no_prompt_knows_the_risk_profile(known: CommitteeEvidence) -> None:
     """Profile, tier and avoid list are arithmetic after the vote."""
     models = Models()

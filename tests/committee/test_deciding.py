@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -24,10 +27,16 @@ from tests.doubles.vendor_server import (
     ANTHROPIC,
     OPENAI,
     VENDORS,
+    Drip,
+    Endless,
     Exchange,
+    HalfHead,
     Hang,
     Late,
+    Raw,
     Reply,
+    Reset,
+    SlowClose,
     Status,
     VendorServer,
 )
@@ -132,24 +141,98 @@ def hangs() -> Iterator[Any]:
             yield pytest.param(vendor, (seat, number), marks=marks, id=f"{vendor}-{seat}-{number}")
 
 
+HANGS: Final = (
+    Hang(), HalfHead(), Drip(every=1.0), Endless(), SlowClose(), Late(1.4, Reset()),
+)  # fmt: skip
+"""No byte, half a head, two bytes a second, a body without end, no close, dropped at last."""
+
+LIMITS: Final[dict[str, Any]] = {
+    name: seconds / 20.0
+    for name, seconds in (
+        ("whole_s", debate.WHOLE_S), ("round_s", debate.ROUND_S), ("call_s", debate.CALL_S)
+    )
+}  # fmt: skip
+"""Times of a committee, a twentieth part of the real ones."""
+
+AT_ONCE: Final = 4
+"""Committees that hang beside each other."""
+
+
+def sit_alone(
+    home: Path, server: VendorServer, vendor: str, barrier: threading.Barrier, number: int
+) -> tuple[Any, float]:
+    """Let a committee sit in a home of its own; return its card or None, and the seconds."""
+    with example_desk() as reader, closing(desks.open_database(home / str(number))) as database:
+        agents = vendor_line.agents(vendor)
+        paid = reader.profiles[SYMBOL].model_copy(update={"agents": agents})
+        desk = replace(reader, profiles={SYMBOL: paid})
+        barrier.wait(60.0)
+        begun = time.monotonic()
+        card = None
+        with suppress(CommitteeError):
+            card = decide(
+                CommitteeDesk(home, desk, database, environment(server)), SYMBOL, "balanced"
+            )
+        return card, time.monotonic() - begun
+
+
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("vendor", "call"), [*hangs()])
 def test_a_hang_at_any_call_is_over_in_time(
-    sit: Decide, server: VendorServer, monkeypatch: Any, tries: Tries, vendor: str,
-    call: tuple[str, int],
+    tmp_path: Path, server: VendorServer, monkeypatch: Any, tries: Tries, scaled: Scale,
+    vendor: str, call: tuple[str, int],
 ) -> None:  # fmt: skip
-    """200 of each at night, over by 120.5 s; here the times are a twentieth part."""
-    limits: dict[str, Any] = {"whole_s": 6.0, "round_s": 2.5, "call_s": 2.0}
-    monkeypatch.setattr("torra.committee.deciding.debate", partial(debate.debate, **limits))
-    for attempt in tries():
-        server.play({"*": partial(voting, {call: Hang()}, [])})
-        begun = time.monotonic()
-        card = sit(vendor)
-        took = time.monotonic() - begun
-        with attempt:
-            assert took <= limits["whole_s"] + 0.5
-            failed = [seat.seat for seat in card.seats if seat.failed]
-            assert failed == ([call[0]] if call[1] == 1 else [])
-            assert card.source_type == ("PARTIAL" if failed else "COMMITTEE")
+    """200 at each call of each vendor at night, over by 120.5 s."""
+    monkeypatch.setattr("torra.committee.deciding.debate", partial(debate.debate, **LIMITS))
+    left, wave = scaled(200), 0
+    while left > 0:
+        count, wave = min(left, AT_ONCE), wave + 1
+        for attempt in tries():
+            turn = itertools.count([*CITES].index(call[0]) + wave)
+            # each committee meets the next kind: they ask beside each other
+            server.play({
+                "*": lambda exchange, turn=turn: voting(
+                    {call: HANGS[next(turn) % len(HANGS)]}
+                    if (seat_of(exchange), 1 + ("Second round" in exchange.text)) == call
+                    else {}, [], exchange,
+                )
+            })  # fmt: skip
+            home = tmp_path / f"{wave}-{attempt.number}"
+            barrier = threading.Barrier(count)
+            with ThreadPoolExecutor(count) as pool:
+                one = partial(sit_alone, home, server, vendor, barrier)
+                ends = [*pool.map(one, range(count))]
+            with attempt:
+                for card, took in ends:
+                    assert card is not None, "no seat answered"
+                    assert took <= LIMITS["whole_s"] + 0.5
+                    failed = [seat.seat for seat in card.seats if seat.failed]
+                    assert failed == ([call[0]] if call[1] == 1 else [])
+                    assert card.source_type == ("PARTIAL" if failed else "COMMITTEE")
+        left -= count
+
+
+FAILURES: Final = (
+    Status(401), Status(429), Status(500), Reset(), Raw(b"no JSON"), Reply(text="{}"), Hang(),
+)  # fmt: skip
+
+
+def test_every_mix_of_failures_is_no_card(
+    sit: Decide, server: VendorServer, database: Database, monkeypatch: Any, scaled: Scale
+) -> None:
+    """Each mix at each vendor at night."""
+    monkeypatch.setattr("torra.committee.deciding.debate", partial(debate.debate, **LIMITS))
+    monkeypatch.setattr(debate, "PAUSES_S", (0.01, 0.02, 0.04))
+    mixes = [*itertools.product(VENDORS, itertools.combinations_with_replacement(FAILURES, 3))]
+    chance = random.Random(404)
+    for vendor, mix in chance.sample(mixes, scaled(len(mixes), least=3)):
+        faults = {(seat, 1): fault for seat, fault in zip(CITES, mix, strict=True)}
+        server.play({"*": partial(voting, faults, [])})
+        with pytest.raises(CommitteeError, match="ALL_FAILED") as found:
+            sit(vendor, agents=vendor_line.agents(vendor, max_api_cost_per_hour=5_000.0))
+        assert found.value.code == "ALL_FAILED"
+        assert card_table.cards(database) == []
+        assert not [one for one in server.exchanges if "Second round" in one.text]
 
 
 def test_the_same_evidence_asks_no_model_twice_under_any_profile(
@@ -259,6 +342,7 @@ def test_a_purse_that_grants_nothing_is_no_card_and_no_request(
     assert server.exchanges == []
 
 
+@pytest.mark.timeout(900)
 def test_after_a_kill_there_is_one_card_one_stream_and_no_stored_vote_is_asked_again(
     database: Database, tmp_path: Path, server: VendorServer, scaled: Scale
 ) -> None:

@@ -45,6 +45,7 @@ PAYLOADS = {
         risk_profile=TEXT,
     ),
     "agent_start": closed(**AGENT),
+    "thinking": closed(**AGENT, seconds=NUMBER),
     "insight_extracted": closed(**AGENT, vote=closed(
         stance={"enum": [-1, 0, 1]}, confidence=TEXT, points_for=TEXTS, points_against=TEXTS
     )),
@@ -156,6 +157,21 @@ def test_a_second_attempt_goes_on_in_the_stream_that_was_left_open(
     check(envelopes(database, again))
     assert CommitteeStream(database, "key").id != first.id
     assert CommitteeStream(database, "other").id != first.id
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_votes_are_taken_of_the_same_question_alone(database: Database, *, ended: bool) -> None:
+    """The same job asked of another day's evidence, whether or not the first came to its end."""
+    for asked, stance in (("monday", 1), ("tuesday", -1)):
+        stream = CommitteeStream(database, "key")
+        assert stream.votes(asked) == {}
+        stream.tell("committee_start", asked=asked)
+        stream.tell("insight_extracted", agent="valuation", round=1, vote={"stance": stance})
+        if ended:
+            stream.error("CANCELLED", "cancelled", recoverable=True)
+    found = CommitteeStream(database, "key")
+    assert found.votes("tuesday") == {("valuation", 1): {"stance": -1}}
+    assert found.votes("wednesday") == {}
 
 
 def test_a_stream_of_a_desk_that_is_gone_gets_its_end_from_the_next(database: Database) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.conftest import Scale
+from tests.worlds.invented_company import turned_folder
 from torra.committee.evidence import ROWS, CommitteeEvidence, SeatRow, evidence
 from torra.committee.example import SYMBOL, example_desk
 from torra.committee.seats import (
@@ -19,10 +21,12 @@ from torra.committee.seats import (
     UNGROUNDED,
     SeatReport,
     by_rules,
+    falsifiers_of,
     leans,
     reply_schema,
     report_of,
     second_vote,
+    vote_of,
 )
 from torra.committee.votes import SEATS, Seat
 
@@ -35,7 +39,7 @@ def known() -> Iterator[CommitteeEvidence]:
 
 @pytest.fixture(scope="module")
 def turned() -> Iterator[CommitteeEvidence]:
-    with example_desk(turned=True) as reader:
+    with example_desk(turned_folder()) as reader:
         yield evidence(reader, SYMBOL)
 
 
@@ -184,3 +188,65 @@ def _odd_reply(dice: random.Random, features: list[Any], odd: list[Any]) -> Any:
     for name in dice.sample([*made], k=dice.choice((0, 0, 0, 1, 2))):
         made[name] = dice.choice(odd)
     return made
+
+
+def test_a_citation_beyond_the_points_that_are_kept_is_not_new_in_the_second_round(
+    known: CommitteeEvidence,
+) -> None:
+    """A seat that named everything in the first round has nothing new to name in the second."""
+    every = [*leans("fundamental", known)]
+    first = report(known, points_for=every)
+    left = [one for one in every if one not in (*first.points_for, *first.points_against)]
+    assert left and first.cited == tuple(every)
+    for one in left:
+        for changed in ({"confidence": "high"}, {"stance": -1}):
+            second = report(known, points_for=[one], **changed)
+            assert second_vote(first, second, known).flags == (*first.flags, SWAYED)
+    again = report_of(vote_of(first), "fundamental", known)
+    assert again is not None and (again.vote, again.cited) == (first.vote, first.cited)
+
+
+# --- what would speak against it ------------------------------------------------------------------
+
+
+def test_a_falsifier_is_where_a_point_stops_to_lean(known: CommitteeEvidence) -> None:
+    """At the value that is named the feature leans nowhere, and just before it the vote's way."""
+    assert falsifiers_of(report(known, points_for=["company.f_score"]), known) == (
+        "The F-score falls to 4 of 9.",
+    )
+    found = by_rules("valuation", known)
+    assert found is not None and found.stance == -1
+    assert falsifiers_of(found, known)[0] == (
+        "How dear the share is among its five years falls to 50 of 100."
+    )
+    for row in ROWS:
+        assert row.lean(row.value_at(0.0)) == pytest.approx(0.0)
+        assert row.lean(row.value_at(0.5)) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("margin", "sentence"),
+    [
+        (33.0, "The gross margin rises to 38.34 %."),
+        (32.0, "The gross margin falls to 26.66 %."),
+        (43.0, "The gross margin falls to 38.33 %."),
+    ],
+)
+def test_a_hold_is_falsified_by_a_clear_lean(
+    known: CommitteeEvidence, margin: float, sentence: str
+) -> None:
+    name = "company.gross_margin_pct"
+    facts = {
+        seat: tuple(
+            one.model_copy(update={"value": margin}) if one.id.endswith(name) else one
+            for one in those
+        )
+        for seat, those in known.facts.items()
+    }
+    known = replace(known, facts=facts, numbers={**known.numbers, name: margin})
+    held = report(known, stance=0).model_copy(update={"points_for": (name,)})
+    assert falsifiers_of(held, known) == (sentence,)
+
+
+def test_a_vote_for_which_nothing_speaks_has_no_falsifier(known: CommitteeEvidence) -> None:
+    assert falsifiers_of(report(known, points_for=[]), known) == ()

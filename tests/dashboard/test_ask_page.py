@@ -221,9 +221,10 @@ def test_hostile_texts_are_cleaned_and_what_cannot_be_read_is_left_out(place: Pa
     client = entered(app_of(place), ACCESS.tokens["approve"])
     send(client, WHY)
     own = place.database.rows("SELECT * FROM chats ORDER BY id DESC LIMIT 1")[0]
-    row = {name: own[name] for name in ("person", "session", "reading", "asked_model")}
+    row = {name: own[name] for name in ("person", "session", "reading")}
     for document in (answer.model_dump_json(), "{}"):
-        chat_table.add_question(place.database, {**row, "document": document}, 30)
+        number = chat_table.begin_question(place.database, row, 30)
+        chat_table.end_question(place.database, number, document, asked_model=False)
     page = client.get("/ask").text
     assert page.count('class="card answered"') == 2
     assert "<img" not in page and "\u202e" not in page and "\x1b" not in page

@@ -14,6 +14,7 @@ import pytest
 from tests import longest
 from tests.conftest import SECRETS, Scale, pytest_collection_modifyitems
 from torra.config import ROOT
+from torra.jobs import priority
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "2001:db8::1", "api.example.com"])
@@ -31,6 +32,13 @@ def test_the_loopback_is_open() -> None:
 def test_no_variable_of_the_host_is_seen() -> None:
     named = [name for name in os.environ if any(word in name for word in SECRETS)]
     assert named == [] and not [name for name in os.environ if name.startswith("TORRA_")]
+
+
+@pytest.mark.skipif(not hasattr(os, "getpriority"), reason="no priorities here")
+def test_no_command_steps_back_here() -> None:
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    priority.step_back(1)
+    assert os.getpriority(os.PRIO_PROCESS, 0) == before
 
 
 def test_a_warning_is_an_error() -> None:

@@ -7,7 +7,7 @@ repeats. A role without a row gets honest replies. The entries are
     HONEST            a reply that fits the role's schema and cites what the prompt shows
     Reply(...)        a reply with other text, another stop reason, or several of it
     Status(...)       an error in the vendor's own words, with headers
-    Hang, Drip, Reset, Truncated, SlowClose, Redirect, Raw, Huge
+    Hang, HalfHead, Drip, Endless, Reset, Truncated, SlowClose, Redirect, Raw, Huge
                       what goes wrong below the protocol
     Late(seconds, entry)    the same, later
     a function of Exchange  whatever it returns, of the above
@@ -125,6 +125,16 @@ class Status:
 @dataclass(frozen=True)
 class Hang:
     """No byte ever comes."""
+
+
+@dataclass(frozen=True)
+class HalfHead:
+    """A part of the head, and no more."""
+
+
+@dataclass(frozen=True)
+class Endless:
+    """White space before the body, for ever: something always comes."""
 
 
 @dataclass(frozen=True)
@@ -349,6 +359,18 @@ class _Conversation(BaseHTTPRequestHandler):
                 self._send(entry.code, b"", location=entry.to + self.path)
             case Hang():
                 self._pause(exchange, LONGEST)
+                self.close_connection = True
+            case HalfHead():
+                self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-ty")
+                self.wfile.flush()
+                self._pause(exchange, LONGEST)
+                self.close_connection = True
+            case Endless():
+                self._head(200, {"transfer-encoding": "chunked"})
+                with suppress(OSError):
+                    while not self._pause(exchange, 0.02):
+                        self.wfile.write(b"1\r\n \r\n")
+                        self.wfile.flush()
                 self.close_connection = True
             case Drip():
                 self._drip(entry, exchange)

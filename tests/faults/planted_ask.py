@@ -38,16 +38,16 @@ ASK: Final[Table] = {
         "ask-hour": fault(
             "a person has answers by a model without end",
             At(
-                "torra.ask.model_choice:choose",
-                replace("chat_table.model_questions(database, person, since) >= HOURLY", "False"),
+                "torra.store.research.questions:reserve_model",
+                replace("of_person >= hourly", "False"),
             ),
             "test_a_person_has_ten_answers_an_hour",
         ),
         "ask-crowd": fault(
             "any number of answers by a model is under way",
             At(
-                "torra.ask.model_choice:choose",
-                replace("SLOTS.acquire(blocking=False)", "SLOTS.acquire(timeout=9)"),
+                "torra.store.research.questions:reserve_model",
+                replace("under_way >= at_once", "False"),
             ),
             "test_two_are_under_way_at_most_and_the_rest_have_rules",
         ),

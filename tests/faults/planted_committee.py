@@ -60,6 +60,22 @@ COMMITTEE: Final[Table] = {
             At("torra.committee.debate", replace("other != seat", "other")),
             "test_the_first_round_is_blind_and_the_second_sees_numbers_and_quotes",
         ),
+        "committee-gold": fault(
+            "gold is judged by a real yield that it does not follow",
+            At(
+                "torra.committee.evidence",
+                replace("relates or not key.startswith(REAL_YIELD)", "True"),
+            ),
+            "test_gold_is_judged_by_the_real_yield_only_while_it_goes_against_it",
+        ),
+        "committee-question": fault(
+            "another order of the seats is the same question",
+            At(
+                "torra.committee.card",
+                replace("[hash_of_evidence(known), RUBRIC_VERSION, question]", "[question.models]"),
+            ),
+            "test_who_is_asked_and_how_names_the_question",
+        ),
         "committee-prose": fault(
             "a card holds the words of a model",
             At(
@@ -72,6 +88,24 @@ COMMITTEE: Final[Table] = {
             "the same evidence is paid for again",
             At("torra.committee.deciding:decide", replace("row is not None", "False")),
             "test_the_same_evidence_asks_no_model_twice_under_any_profile",
+        ),
+        "committee-revoked": fault(
+            "models are asked after the token that asked was taken back",
+            At("torra.store.audit:ENDS_OF_TOKENS", sets("ENDS_OF_TOKENS", '("", "")')),
+            "test_no_call_follows_the_loss_of_the_token",
+        ),
+        "committee-yesterday": fault(
+            "a card is made of votes on other evidence",
+            At("torra.committee.events", replace('payload["asked"] == asked', "True")),
+            "test_votes_are_taken_of_the_same_question_alone",
+        ),
+        "committee-endless": fault(
+            "the stream of a job that was cancelled has no end",
+            At(
+                "torra.store.jobs:end_job",
+                replace('stream_table.end_streams(store, row["key"], written(error))', "None"),
+            ),
+            "test_a_job_that_ends_at_any_event_ends_its_stream",
         ),
     },
 }

@@ -6,12 +6,17 @@ What an answer says are sentences of code alone; each cites the facts that it wa
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal, get_args
 
 from torra.tools.contract import Value
 from torra.tools.sentences import Sentence
 
+LONGEST: Final = 500
+"""Characters of a question."""
+
 Quality = Literal["none", "low", "medium", "high"]
+
+QUALITIES: Final[tuple[Quality, ...]] = get_args(Quality)
 
 Mode = Literal["ai", "rules", "guarded", "blocked"]
 """Who chose the sentences: a model, code, code because a model's choice did not hold, and nobody,

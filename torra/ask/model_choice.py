@@ -8,9 +8,7 @@ Whatever fails costs the choice, never the answer: there is a trigger, and code 
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from agent_config import AgentSettings
@@ -23,7 +21,7 @@ from torra.clock import System, token
 from torra.desk.models.off_tick import OffTickKey, OffTickReply, open_off_tick, payer, write_call
 from torra.errors import ConfigError
 from torra.store.connection import to_json
-from torra.store.research import questions as chat_table
+from torra.store.research.questions import reserve_model
 from torra.tick.spending import streams_of
 from torra.tools.desk_reader import DeskReader
 from torra.tools.sentences import Cause, Choice, Sentence, choice_of
@@ -33,8 +31,7 @@ HOURLY: Final = 10
 """Answers by a model within an hour for one person."""
 
 AT_ONCE: Final = 2
-SLOTS: Final = threading.BoundedSemaphore(AT_ONCE)
-"""Answers by a model that are under way beside each other."""
+"""Answers by a model that are under way beside each other, in all processes of a home."""
 
 DEADLINE_S: Final = 25.0
 """Real seconds that a model has."""
@@ -54,7 +51,8 @@ COMMENT: Final = "In comment you may add 25 words without figure, symbol, direct
 CODES: Final = ("FUTURE", "SPAN", "NO_FACT")
 """What a model may call unknown."""
 
-LIST: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "string"}}
+LIST: Final = {"type": "array", "items": {"type": "string"}}
+FIELDS: Final = {"say": LIST, "because": {"type": "array", "items": LIST}, "unknown": LIST}
 CLOCK: Final = System()
 
 
@@ -75,37 +73,42 @@ class ModelChoice(NamedTuple):
 def choose(
     reader: DeskReader,
     database: Database,
+    number: int,
     question: Question,
     sentences: Sequence[Sentence],
     causes: Sequence[Cause],
-    person: str,
 ) -> ModelChoice:
-    """Ask a model which sentences answer a question; raises StoreUnavailable."""
+    """Ask a model which sentences answer the stored question `number`.
+
+    Raises StoreUnavailable.
+    """
     named_first = sorted(reader.instances, key=lambda one: one.symbol not in question.symbols)
     pays = payer(named_first, reader.profiles, ROLE)
     if pays is None:
         return ModelChoice(trigger="RULES")
-    since = CLOCK.real_now() - timedelta(hours=1)
-    if chat_table.model_questions(database, person, since) >= HOURLY:
-        return ModelChoice(trigger="NO_ROOM")
-    if not SLOTS.acquire(blocking=False):
-        return ModelChoice(trigger="CROWDED")
+    if trigger := reserve_model(database, number, HOURLY, AT_ONCE):
+        return ModelChoice(trigger=trigger)
+    comment = reader.settings.chat.comment
     try:
-        comment = reader.settings.chat.comment
         reply = _request(reader, database, pays, prompt_of(question, sentences, causes, comment))
     except ConfigError:
         return ModelChoice(trigger="AUTH_REFUSED")
-    finally:
-        SLOTS.release()
-    return _read(reply, question, sentences, causes, comment=comment)
+    given, asked = reply.document or {}, bool(reply.status)
+    choice = choice_of(given, sentences, causes, MOST_SENTENCES)
+    if not choice.say:
+        trigger = reply.trigger if reply.document is None else "GARBAGE"
+        return ModelChoice(None, trigger, asked, reply.usd)
+    named = given.get("unknown")
+    unknown = tuple(code for code in CODES if isinstance(named, list) and code in named)
+    words = comment_of(given.get("comment"), question.symbols) if comment else ""
+    return ModelChoice(choice, "", asked, reply.usd, unknown, words)
 
 
 def prompt_of(
     question: Question, sentences: Sequence[Sentence], causes: Sequence[Cause], comment: bool
 ) -> Prompt:
     """Return what a model is asked: sentences of code, and the question."""
-    form: dict[str, object] = {key: [] for key in ("say", "because", "unknown")}
-    form |= {"comment": ""} if comment else {}
+    form = {name: "" if name == "comment" else [] for name in _fields(comment)}
     task = f"{TASK} {COMMENT}" if comment else TASK
     codes = (f"{code}: {ASK_CODES['unknown'][code].meaning}" for code in CODES)
     user = "\n".join((
@@ -117,17 +120,9 @@ def prompt_of(
     return Prompt(f"{task} {REPLY} Its form: {to_json(form)}", user, "scores")
 
 
-def _schema(comment: bool) -> dict[str, Any]:
-    fields = {
-        "say": LIST,
-        "because": {"type": "array", "items": LIST},
-        "unknown": LIST,
-        **({"comment": {"type": "string"}} if comment else {}),
-    }
-    return {
-        "type": "object", "properties": fields, "required": [*fields],
-        "additionalProperties": False,
-    }  # fmt: skip
+def _fields(comment: bool) -> dict[str, Any]:
+    """Return the fields of a reply, each with its schema."""
+    return FIELDS | {"comment": {"type": "string"}} if comment else FIELDS
 
 
 def _request(
@@ -139,30 +134,13 @@ def _request(
         reader.home, database, os.environ, pays, key, ROLE, streams=streams, fallback_models=()
     ) as models:
         deadline = CLOCK.monotonic() + DEADLINE_S
-        schema = _schema(reader.settings.chat.comment)
+        fields = _fields(reader.settings.chat.comment)
+        schema = {
+            "type": "object", "properties": fields, "required": [*fields],
+            "additionalProperties": False,
+        }  # fmt: skip
         reply = models[ROLE.id].ask(prompt, schema, role=ROLE, deadline=deadline)
         if reply.call is not None:
             with database.transaction():
                 write_call(database, key, reply.call)
     return reply
-
-
-def _read(
-    reply: OffTickReply,
-    question: Question,
-    sentences: Sequence[Sentence],
-    causes: Sequence[Cause],
-    *,
-    comment: bool,
-) -> ModelChoice:
-    """Return what may stand of a reply."""
-    asked = bool(reply.status)
-    if reply.document is None:
-        return ModelChoice(None, reply.trigger, asked, reply.usd)
-    choice = choice_of(reply.document, sentences, causes, MOST_SENTENCES)
-    named = reply.document.get("unknown")
-    unknown = [code for code in CODES if isinstance(named, list) and code in named]
-    words = comment_of(reply.document.get("comment"), question.symbols) if comment else ""
-    if not choice.say:
-        return ModelChoice(None, "GARBAGE", asked, reply.usd)
-    return ModelChoice(choice, "", asked, reply.usd, (*unknown,), words)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import product
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Final
 
 from agents.features import rows_of
 from torra.ask.answer import PlanStep
-from torra.ask.reading import WORDS, Question
+from torra.ask.reading import WORDS, Question, whole
 from torra.config import Instance
 from torra.tools.contract import CODES, Fact, ToolResult
 from torra.tools.desk_reader import DeskReader
@@ -38,6 +38,11 @@ PLAN: Final = [
     for row in rows_of(Path(__file__).with_name("plan.csv"))
 ]
 
+TOPICS: Final = [
+    (whole(row["cue"]), row["words"]) for row in rows_of(Path(__file__).with_name("topics.csv"))
+]
+"""How a question asks to be told how something is done, and the texts that tell it."""
+
 IDLE: Final = WORDS["idle"]["any"]
 
 SUBJECT: Final = re.compile(
@@ -49,89 +54,86 @@ TERM: Final = re.compile(r"[A-Za-z][A-Za-z_]{3,}")
 MOST_TERMS: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Retrieval:
-    """What the tools gave: steps in their order, and the facts of those that gave any."""
-
-    steps: tuple[PlanStep, ...] = ()
-    facts: tuple[Fact, ...] = ()
-
-
 def retrieve(
     reader: DeskReader,
     executor: Executor,
     reading: Question,
     asked: Sequence[Instance],
     at: datetime | None,
-) -> Retrieval:
-    """Run the plan of a question; `asked` are the instances of its symbols, `at` is its close."""
-    then = reader if at is None else replace(reader, as_of=at)
+) -> tuple[list[PlanStep], list[Fact]]:
+    """Run the plan of a question; return its steps and the facts that they gave, each once.
+
+    `asked` are the instances of its symbols, `at` is the close that it is about.
+    """
     calls = [*_calls(reader, reading, asked)][:MOST_CALLS]
-    of_stream = [call for call in calls if "symbol" in TOOLS[call.tool].args.model_fields]
-    rest = [call for call in calls if call not in of_stream]
-    results = [
-        *zip(of_stream, executor.together(then, of_stream), strict=True),
-        *zip(rest, executor.together(reader, rest), strict=True),
+    done: list[tuple[ToolCall, ToolResult]] = []
+    for then, is_of_stream in (
+        (reader if at is None else replace(reader, as_of=at), 1),
+        (reader, 0),
+    ):
+        some = [
+            one for one in calls if ("symbol" in TOOLS[one.tool].args.model_fields) == is_of_stream
+        ]
+        done += zip(some, executor.together(then, some), strict=True)
+    if any((intent, scope) == (reading.intent, "terms") for intent, _, scope, _ in PLAN):
+        limit, looked_for = terms(reading)
+        for words in looked_for[: MOST_CALLS - len(done)]:
+            call = ToolCall("find_text", {"words": words, "limit": limit}, agent=AGENT)
+            done.append((call, executor.call(reader, call)))
+            if limit > 1 and done[-1][1].facts:
+                break
+    steps = [
+        PlanStep(
+            tool=call.tool,
+            args=dict(call.args),
+            status=CODES[code]["status"] if code else "ok",
+            code=code,
+            facts=len(result.facts),
+        )
+        for call, result in done
+        for code in [result.error.code if result.error else ""]
     ]
-    if any(tool == "find_text" and intent == reading.intent for intent, tool, *_ in PLAN):
-        results += _texts(reader, executor, reading, MOST_CALLS - len(results))
-    facts = {fact.id: fact for _, result in results for fact in result.facts}
-    return Retrieval(tuple(_step(*one) for one in results), tuple(facts.values()))
+    return steps, [*{fact.id: fact for _, result in done for fact in result.facts}.values()]
 
 
 def _calls(reader: DeskReader, reading: Question, asked: Sequence[Instance]) -> Iterator[ToolCall]:
     """Yield the calls of a plan but for its texts."""
+    scopes: dict[str, Sequence[Instance | None]] = {
+        "each": asked or reader.instances[:MOST_STREAMS],
+        "named": asked,
+        "desk": () if asked else (None,),
+        "once": asked or (None,),
+        "terms": (),
+    }
     for intent, tool, scope, args in PLAN:
         fields = TOOLS[tool].args.model_fields
-        if intent != reading.intent or scope == "terms" or (scope == "desk" and asked):
-            continue
-        named: Sequence[Instance | None] = asked or [None]
-        if scope in ("each", "named"):
-            named = asked or (reader.instances[:MOST_STREAMS] if scope == "each" else ())
-        if "symbol" not in fields:
-            named = [None] if named else []
+        named = scopes[scope] if intent == reading.intent else ()
+        named = named if "symbol" in fields else named and (None,)
         names = reading.compared or (reading.timeframe,) if "timeframe" in fields else ("",)
         for one, timeframe in product(named, names):
-            more = {"symbol": one.id} if one else {}
-            more |= {"timeframe": timeframe} if timeframe else {}
-            yield ToolCall(tool, {**args, **more}, agent=AGENT)
+            more = {"symbol": one and one.id, "timeframe": timeframe}
+            some = {name: value for name, value in more.items() if value}
+            yield ToolCall(tool, {**args, **some}, agent=AGENT)
 
 
-def terms(reading: Question) -> list[str]:
-    """Return what is looked for in the docs, the most telling first: several words, then fewer."""
+def terms(reading: Question) -> tuple[int, list[str]]:
+    """Return what is looked for in the docs, and how many texts of each.
+
+    One text of each that a known topic names; else the first that has words of the question, the
+    most telling first: several words, then fewer.
+    """
     words = [word for word in TERM.findall(reading.text) if not IDLE.fullmatch(word)]
     if reading.intent != "howto":
         plain = f" {' '.join(words)} ".lower().replace("_", " ")
-        return [str(one) for one in DenyReason if f" {one.replace('_', ' ').lower()} " in plain][:1]
+        said = (str(one) for one in DenyReason if f" {one.replace('_', ' ').lower()} " in plain)
+        return MOST_TERMS, [*said][:1]
+    if named := next((one for cue, one in TOPICS if cue.search(reading.text)), ""):
+        return 1, named.split("|")
     words = sorted(dict.fromkeys(words), key=len, reverse=True)[:MOST_TERMS]
-    return [" ".join(words[:count]) for count in range(len(words), 0, -1)]
+    return MOST_TERMS, [" ".join(words[:count]) for count in range(len(words), 0, -1)]
 
 
-def _texts(
-    reader: DeskReader, executor: Executor, reading: Question, room: int
-) -> Iterator[tuple[ToolCall, ToolResult]]:
-    """Yield looks for texts of the docs until one is found."""
-    for words in terms(reading)[:room]:
-        call = ToolCall("find_text", {"words": words, "limit": 3}, agent=AGENT)
-        result = executor.call(reader, call)
-        yield call, result
-        if result.facts:
-            return
-
-
-def _step(call: ToolCall, result: ToolResult) -> PlanStep:
-    code = result.error.code if result.error else ""
-    return PlanStep(
-        tool=call.tool,
-        args=dict(call.args),
-        status=CODES[code]["status"] if code else "ok",
-        code=code,
-        facts=len(result.facts),
-    )
-
-
-def without(retrieval: Retrieval, others: Collection[str]) -> Retrieval:
-    """Return what was retrieved without the facts of some instances, which their ids name."""
-    subjects = ((one, SUBJECT.match(one.id)) for one in retrieval.facts)
-    facts = (one for one, match in subjects if not match or (match[1] or match[2]) not in others)
-    return replace(retrieval, facts=tuple(facts))
+def without(facts: Iterable[Fact], others: Collection[str]) -> list[Fact]:
+    """Return facts without those of some instances, which their ids name."""
+    subjects = ((one, SUBJECT.match(one.id)) for one in facts)
+    return [one for one, match in subjects if not match or (match[1] or match[2]) not in others]

@@ -19,11 +19,9 @@ from typing import Final
 
 from agents.features import rows_of
 from agents.texts.fence import clean
+from torra.ask.answer import LONGEST
 from torra.errors import ConfigError
 from torra.tools.contract import Value
-
-LONGEST: Final = 500
-"""Characters of a question."""
 
 ALIKE: Final = 0.85
 """How much of two words is the same where one is the other with a slip."""
@@ -32,7 +30,8 @@ HERE: Final = Path(__file__)
 WHOLE: Final = r"(?<!\w)(?:{})(?!\w)"
 
 
-def _whole(cue: str) -> re.Pattern[str]:
+def whole(cue: str) -> re.Pattern[str]:
+    """Return the pattern of a cue that stands between the ends of words, of any case."""
     return re.compile(WHOLE.format(cue), re.IGNORECASE)
 
 
@@ -43,16 +42,16 @@ ALIASES: Final[Mapping[str, str]] = {
 }
 """Every name of a market in small letters, and its canonical symbol."""
 
-CURRENCIES: Final = "AUD|BRL|CAD|CHF|CNH|CZK|DKK|EUR|GBP|HKD|HUF|ILS|INR|JPY|KRW|MXN|NOK|NZD|PLN|"
-CURRENCY: Final = f"(?:{CURRENCIES}RUB|SEK|SGD|THB|TRY|USD|ZAR)"
+CURRENCIES: Final = "aud|brl|cad|chf|cnh|czk|dkk|eur|gbp|hkd|huf|ils|inr|jpy|krw|mxn|nok|nzd|pln|"
+CURRENCY: Final = f"({CURRENCIES}rub|sek|sgd|thb|try|usd|zar)"
 SUFFIX: Final = r"(?:[._#-][a-z]{1,6}\d?|[mcr]|micro|pro)?"
 """What a broker may put behind a symbol."""
 
-PAIR: Final = re.compile(rf"(?<!\w)({CURRENCY})[ /_-]?({CURRENCY}){SUFFIX}(?!\w)", re.IGNORECASE)
-TICKER: Final = re.compile(r"(?<!\w)\$([A-Za-z]{1,6})\b")
+PAIR: Final = rf"(?<!\w){CURRENCY}[ /_-]?{CURRENCY}{SUFFIX}(?!\w)"
+TICKER: Final = r"(?<!\w)\$(?P<ticker>[a-z]{1,6})\b"
 
 CUES: Final = [
-    (row["intent"], float(row["weight"]), _whole(row["cue"]))
+    (row["intent"], float(row["weight"]), whole(row["cue"]))
     for row in rows_of(HERE.with_name("cues.csv"))
 ]
 SPELLINGS: Final = {
@@ -91,7 +90,7 @@ CHINESE: Final = re.compile("[\u4e00-\u9fff]")
 REQUESTS: Final = [
     (row["language"], row["kind"], row["place"] == "start",
      # Chinese has no blanks between its words
-     re.compile(row["cue"]) if row["language"] == "zh" else _whole(row["cue"]))
+     re.compile(row["cue"]) if row["language"] == "zh" else whole(row["cue"]))
     for row in rows_of(HERE.with_name("requests.csv"))
 ]  # fmt: skip
 
@@ -99,13 +98,13 @@ WORDS: Final[Mapping[str, dict[str, re.Pattern[str]]]] = defaultdict(dict)
 """By table and name: words of a timeframe, of a span of time, and the commonest of a language."""
 
 for _row in rows_of(HERE.with_name("words.csv")):
-    WORDS[_row["table"]][_row["name"]] = _whole(_row["cue"])
+    WORDS[_row["table"]][_row["name"]] = whole(_row["cue"])
 
 OPENS: Final = re.compile(
     r"\W*(and|n|or|but|what about|how about|same|also|then|ok|so|just)\b", re.IGNORECASE
 )
-POINTS: Final = _whole("it|its|that|this|those|them|they|there|ones?")
-WHOLE_DESK: Final = _whole("we|all|every\\w*|desk|portfolio|symbols|any\\w*|today|overall")
+POINTS: Final = whole("it|its|that|this|those|them|they|there|ones?")
+WHOLE_DESK: Final = whole("we|all|every\\w*|desk|portfolio|symbols|any\\w*|today|overall")
 """How a follow-up begins, what points back in it, and what points at no symbol."""
 
 SHORT: Final = 4
@@ -116,23 +115,20 @@ CLEAR: Final = 3.0
 """Sum of weights from which a follow-up has an intent of its own."""
 
 
-NAMES: Final = ("password", "passwort", "contraseña", "senha", "token", "key", "secret", "pin")
 SECRETS: Final = re.compile(
     r"(?<![\w-])(?:"
     r"(?:sk|pk|rk|ghp|gho|xox[abp]|akia|aiza|eyj|bot)[-_a-z0-9]{8,}"
     r"|[\w.+-]+@[\w-]+\.\w+"  # a mail address
     r"|\d{6,}"  # an account, or a code
-    r"|(?=[\w/+=-]*\d)(?=[\w/+=-]*[a-z])[\w/+=-]{16,}|"
-    + "|".join(
-        rf"(?<={name} )(?=\S*[\d!@#$%^&*])\S{{4,}}|(?<={name} is )\S+|(?<={name}: )\S+"
-        for name in NAMES
-    )
-    + ")",
+    r"|(?=[\w/+=-]*\d)(?=[\w/+=-]*[a-z])[\w/+=-]{16,})"
+    r"|((?:password|passwort|contraseña|senha|token|key|secret|pin)"
+    r"(?: is |: | (?=\S*[\d!@#$%^&*])(?=\S{4})))\S+",
     re.IGNORECASE,
 )
 """What may be a secret, an address or an account number."""
 
-MASK: Final = "(***)"
+MASK: Final = r"\1(***)"
+"""What stands in its place, behind the word that gave it away."""
 
 
 class Question(Value):
@@ -162,8 +158,8 @@ def read(question: str, own: Iterable[str] = (), before: Question | None = None)
     if not text.strip() or len(question.strip()) > LONGEST:
         raise ConfigError(f"a question has 1 to {LONGEST} characters")
     symbols, rest = symbols_of(text, own)
-    named = [name for name, cue in WORDS["timeframe"].items() if cue.search(rest)]
-    spans = [name for name, cue in WORDS["span"].items() if cue.search(text)]
+    named = tuple(name for name, cue in WORDS["timeframe"].items() if cue.search(rest))
+    compared = named if len(named) > 1 else ()
     intent, certain = intent_of(rest, len(symbols))
     kind = request_of(text, languages_of(text, bool(certain)))
     if before and before.intent == "howto" and OPENS.match(text) and text.endswith("?"):
@@ -172,9 +168,9 @@ def read(question: str, own: Iterable[str] = (), before: Question | None = None)
         text=text,
         intent=REFUSED if kind else intent,
         symbols=symbols,
-        timeframe=named[0] if len(named) == 1 else "",
-        compared=tuple(named) if len(named) > 1 else (),
-        span=spans[0] if spans else "",
+        timeframe="" if compared else "".join(named),
+        compared=compared,
+        span=next((name for name, cue in WORDS["span"].items() if cue.search(text)), ""),
         kind=kind,
         certain=certain,
     )
@@ -208,13 +204,10 @@ def masked(text: str) -> str:
 def canonical(name: str) -> str:
     """Return the canonical symbol behind a name, which may be a broker's."""
     plain = name.lower()
-    if known := ALIASES.get(plain):
-        return known
-    pair = PAIR.fullmatch(plain)
-    if pair:
+    if pair := re.fullmatch(PAIR, plain):
         return f"{pair[1]}{pair[2]}".upper()
     bare = re.sub(r"([._#-][a-z]{1,6}\d?|[mcr])$", "", plain)
-    return ALIASES.get(bare, name)
+    return ALIASES.get(plain) or ALIASES.get(bare, name)
 
 
 def symbols_of(text: str, own: Iterable[str] = ()) -> tuple[tuple[str, ...], str]:
@@ -222,39 +215,34 @@ def symbols_of(text: str, own: Iterable[str] = ()) -> tuple[tuple[str, ...], str
     names = {**ALIASES, **{name.lower(): canonical(name) for name in own}}
     text = re.sub("[a-z]{6,}", lambda one: _mended(one[0], names), text.lower())
     every = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    found: dict[int, str] = {}
+    found: list[str] = []
 
-    def _note(match: re.Match[str], symbol: str) -> str:
-        found.setdefault(match.start(), symbol)
-        return " " * len(match[0])
+    def _note(match: re.Match[str]) -> str:
+        name = match["name"]
+        found.append(names[name] if name else canonical((match["ticker"] or match[0]).upper()))
+        return " "
 
-    text = PAIR.sub(lambda one: _note(one, canonical(f"{one[1]}{one[2]}")), text)
-    pattern = re.compile(rf"(?<![\w.])({every}){SUFFIX}(?!\w)", re.IGNORECASE)
-    text = pattern.sub(lambda one: _note(one, names[one[1].lower()]), text)
-    text = TICKER.sub(lambda one: _note(one, canonical(one[1].upper())), text)
-    return tuple(dict.fromkeys(found[at] for at in sorted(found))), " ".join(text.split())
+    named = rf"{PAIR}|(?<![\w.])(?P<name>{every}){SUFFIX}(?!\w)|{TICKER}"
+    rest = re.sub(named, _note, text)
+    return tuple(dict.fromkeys(found)), " ".join(rest.split())
 
 
 def intent_of(text: str, symbols: int = 0) -> tuple[str, float]:
     """Return the intent of a text without its symbols, and the sum of its cues' weights."""
     sums = dict.fromkeys(INTENTS, 0.0)
+    sums["compare"] = 2.0 * (symbols > 1)
     for intent, weight, cue in CUES:
-        if cue.search(text):
-            sums[intent] += weight
-    if symbols > 1:
-        sums["compare"] += 2.0
-    best = max(INTENTS, key=lambda one: sums[one])
-    return (best, sums[best]) if sums[best] else (GENERAL, 0.0)
+        sums[intent] += weight * bool(cue.search(text))
+    return max(sums.items(), key=lambda one: one[1]) if any(sums.values()) else (GENERAL, 0.0)
 
 
 def _mended(word: str, names: Mapping[str, str]) -> str:
     """Return a word as a cue or a name spells it, where no other does."""
-    if word in SPELLINGS or word in names or PAIR.fullmatch(word):
-        return word
-    if any(cue.search(word) for *_, cue in CUES):
+    known = word in SPELLINGS or word in names or re.fullmatch(PAIR, word)
+    if known or any(cue.search(word) for *_, cue in CUES):
         return word
     alike: list[str] = get_close_matches(word, SPELLINGS, 1, ALIKE)
-    return (alike or [word])[0]
+    return (*alike, word)[0]
 
 
 def languages_of(text: str, understood: bool) -> Collection[str]:

@@ -90,6 +90,7 @@ def ask(home: Path, /, question: str, session: str, about: str, model: bool) -> 
 
 
 def _answer_lines(answer: ChatAnswer) -> Iterator[str]:
+    from torra.tools.contract import CODES as TOOL_CODES  # noqa: PLC0415
     from torra.words.ask import ASK_CODES  # noqa: PLC0415
 
     for sentence in answer.sentences:
@@ -103,8 +104,9 @@ def _answer_lines(answer: ChatAnswer) -> Iterator[str]:
     words = ASK_CODES["quality"][answer.evidence_quality], ASK_CODES["mode"][answer.analysis_mode]
     yield f"\n{words[0].word}; {words[1].word}; session {answer.session}"
     for step in answer.retrieval_plan.steps:
-        args = " ".join(str(step.args[name]) for name in ARGS if name in step.args)
-        yield f"  {step.tool} {args}: {step.code or f'{step.facts} facts'}"
+        args = (str(step.args[one]) for one in ARGS if one in step.args)
+        came_to = TOOL_CODES[step.code]["word"] if step.code else f"{step.facts} facts"
+        yield f"  {' '.join((step.tool.replace('_', ' '), *args))}: {came_to}"
     for cite in answer.citations:
         yield f"  [{cite.id}] of {cite.as_of}, {cite.where}"
 
@@ -138,6 +140,8 @@ def committee(
 
     if bool(symbol) == example:
         raise ConfigError("name a symbol of the desk, or say --example")
+    if example and (again or as_of or hindsight):
+        raise ConfigError("--example takes --risk alone: its evidence and its day are invented")
     if symbol is None:
         card = example_card(risk or "balanced")
     else:
@@ -164,13 +168,17 @@ def _card_lines(card: DecisionCard, *, example: bool) -> Iterator[str]:
     yield f"\nThe profile is {card.risk_profile}. The same votes under the others: {others}."
     if card.missing:
         yield f"Not known: {', '.join(map(name_of, card.missing))}."
+        yield "How to import it stands in docs/outside.md and docs/news.md."
 
 
 def _seat_lines(seat: CardSeat, card: DecisionCard) -> Iterator[str]:
     from agents.features import name_of  # noqa: PLC0415
 
     vote = f"{seat.stance}, {seat.confidence} confidence" if seat.stance else "no vote"
-    yield f"\n{seat.seat}: {vote} (weight {card.weights[seat.seat]:.2f})"
+    dissents = ", dissents" if seat.claim in card.dissenting_opinions else ""
+    yield f"\n{seat.seat}: {vote} (weight {card.weights[seat.seat]:.2f}){dissents}"
     yield f"  {seat.claim}"
     if seat.points_against:
         yield f"  Against it: {', '.join(map(name_of, seat.points_against))}."
+    if seat.falsifiers:
+        yield f"  It would be wrong if: {' '.join(seat.falsifiers)}"

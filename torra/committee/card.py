@@ -7,13 +7,13 @@ vote and of the facts that it cites: no words of a model stand on a card. A card
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Final, Literal, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 from torra.clock import iso
 from torra.committee.evidence import CommitteeEvidence
-from torra.committee.seats import SeatReport, feature_of, statement_of
+from torra.committee.seats import SeatReport, falsifiers_of, feature_of, statement_of
 from torra.committee.votes import (
     DECISIONS,
     SEATS,
@@ -31,7 +31,7 @@ from torra.store.connection import to_json
 from torra.tools.contract import Fact, Value
 
 SCHEMA_VERSION: Final = "1.0"
-RUBRIC_VERSION: Final = "1"
+RUBRIC_VERSION: Final = "2"
 """Counts up with the limits of seats.csv and with what a seat is asked."""
 
 VALID_FOR: Final = timedelta(days=7)
@@ -51,6 +51,23 @@ WHY: Final[Mapping[Reason, str]] = {
 """Why a card says hold, for people."""
 
 
+class CommitteeQuestion(NamedTuple):
+    """Who is asked of some evidence, and how: VENDOR:MODEL, none where the rules vote.
+
+    `again` counts how often it was asked anew; `hindsight`: of a past that the models may know.
+    """
+
+    models: tuple[str, ...] = ()
+    rounds: int = 0
+    order: str = ""
+    again: int = 0
+    hindsight: bool = False
+
+
+RULES: Final = CommitteeQuestion()
+"""The rules are asked."""
+
+
 class KeyMetrics(Value):
     """Four numbers of document 004; None is not known. `sentiment_score` is -1 to 1."""
 
@@ -64,7 +81,8 @@ class CardSeat(Value):
     """One seat of a card: its vote as it counted, and what it cites.
 
     `stance` is buy, hold or reduce, None of a seat that abstained or failed; `trust` is what its
-    vote weighs, 0 to 1. `evidence` has the facts of its points.
+    vote weighs, 0 to 1. `evidence` has the facts of its points, `falsifiers` says what would speak
+    against the vote.
     """
 
     seat: Seat
@@ -79,6 +97,7 @@ class CardSeat(Value):
     points_for: tuple[str, ...]
     points_against: tuple[str, ...]
     evidence: tuple[Fact, ...]
+    falsifiers: tuple[str, ...]
     flags: tuple[str, ...]
 
 
@@ -127,16 +146,14 @@ def card_of(
     known: CommitteeEvidence,
     reports: Mapping[Seat, SeatReport | None],
     profile: RiskProfile,
+    question: CommitteeQuestion = RULES,
     *,
     now: datetime,
     first: Mapping[Seat, SeatReport | None] | None = None,
     is_avoided: bool = False,
     source_type: SourceType = "RULES",
-    models: Sequence[str] = (),
     cost_usd: float = 0.0,
     elapsed_ms: float = 0.0,
-    again: int = 0,
-    hindsight: bool = False,
 ) -> DecisionCard | None:
     """Return the card of some reports; None where every seat that was asked failed.
 
@@ -150,8 +167,6 @@ def card_of(
     if result is None:
         return None
     seats = tuple(_seat(seat, known, reports, first or reports) for seat in SEATS)
-    evidence_hash = hash_of_evidence(known)
-    asked = name_of_question(known, models, again, hindsight=hindsight)
     return DecisionCard(
         ticker=known.symbol,
         decision=result.decision,
@@ -170,7 +185,7 @@ def card_of(
         sources=known.sources,
         timestamp=iso(now.replace(microsecond=0)),
         schema_version=SCHEMA_VERSION,
-        card_id=f"{asked}-{again}-{profile[0]}",
+        card_id=f"{name_of_question(known, question)}-{question.again}-{profile[0]}",
         symbol=known.symbol,
         asset=known.asset,
         evidence_until=iso(known.until),
@@ -186,14 +201,14 @@ def card_of(
         seats=seats,
         missing=known.missing,
         source_type="NO_QUORUM" if result.reason == "NO_QUORUM" else source_type,
-        models=tuple(models),
+        models=question.models,
         cost_usd=cost_usd,
         elapsed_ms=elapsed_ms,
         flags=("contested",) if result.contested else (),
-        evidence_hash=evidence_hash,
+        evidence_hash=hash_of_evidence(known),
         rubric_version=RUBRIC_VERSION,
         final_statement=statement(known.symbol, result),
-        hindsight=hindsight,
+        hindsight=question.hindsight,
     )
 
 
@@ -204,12 +219,9 @@ def hash_of_evidence(known: CommitteeEvidence) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def name_of_question(
-    known: CommitteeEvidence, models: Sequence[str], again: int = 0, *, hindsight: bool = False
-) -> str:
+def name_of_question(known: CommitteeEvidence, question: CommitteeQuestion) -> str:
     """Return the name of what is asked of whom: the same one never asks a model twice."""
-    more = ["hindsight"] * hindsight
-    identity = to_json([hash_of_evidence(known), [*models], RUBRIC_VERSION, again, *more])
+    identity = to_json([hash_of_evidence(known), RUBRIC_VERSION, question])
     return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 
@@ -284,5 +296,6 @@ def _seat(
         points_for=report.points_for if report else (),
         points_against=report.points_against if report else (),
         evidence=tuple(one for one in known.facts.get(seat, ()) if feature_of(one) in points),
+        falsifiers=falsifiers_of(report, known) if report else (),
         flags=report.flags if report else (),
     )

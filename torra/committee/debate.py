@@ -48,6 +48,9 @@ ROUND_S: Final = 45.0
 CALL_S: Final = 30.0
 """Real seconds of a committee, of a round, of a call; the least that is left counts."""
 
+LATE: Final = 1.1
+"""Part of a call's time within which its end is booked."""
+
 PAUSES_S: Final = (1.0, 2.0, 4.0)
 """Real seconds before a busy vendor is asked again."""
 
@@ -95,16 +98,23 @@ def debate(
     clock: Clock,
     *,
     rounds: int = 2,
+    in_turn: bool = False,
     tell: Tell = lambda *_, **__: None,
     whole_s: float = WHOLE_S,
     round_s: float = ROUND_S,
     call_s: float = CALL_S,
 ) -> SeatDebate:
-    """Return what the seats say that have evidence; each is asked once a round."""
+    """Return what the seats say that have evidence; each is asked once a round.
+
+    They are asked together, or `in_turn`: then each reads what those before it said.
+    """
     end = clock.monotonic() + whole_s
     seated = [seat for seat in SEATS if seat in known.facts]
-    asking = partial(_round, known, ask, clock, tell=tell, end=end, round_s=round_s, call_s=call_s)
-    replies, first = asking(1, {seat: _prompt(seat, known) for seat in seated})
+    asking = partial(
+        _round, known, ask, clock, in_turn=in_turn, tell=tell, end=end, round_s=round_s,
+        call_s=call_s,
+    )  # fmt: skip
+    replies, first = asking(1, seated, {})
     usd = sum(one.usd for one in replies.values())
     triggers = {seat: replies[seat].trigger or "GARBAGE" for seat in seated if not first[seat]}
     last = dict(first)
@@ -112,8 +122,7 @@ def debate(
     # a fault of the account meets every further call
     goes_on = rounds > 1 and len(spoke) > 1 and not {*triggers.values()} & ACCOUNT_FAULTS
     if goes_on and clock.monotonic() < end:
-        prompts = {seat: _second(seat, known, spoke) for seat in spoke}
-        replies, second = asking(2, prompts)
+        replies, second = asking(2, [*spoke], spoke)
         usd += sum(one.usd for one in replies.values())
         for seat, report in second.items():
             if report is not None:
@@ -126,35 +135,43 @@ def _round(
     ask: AskSeat,
     clock: Clock,
     number: int,
-    prompts: Mapping[Seat, Prompt],
+    seats: Sequence[Seat],
+    spoke: Mapping[Seat, SeatReport],
     *,
+    in_turn: bool,
     tell: Tell,
     end: float,
     round_s: float,
     call_s: float,
 ) -> tuple[dict[Seat, OffTickReply], dict[Seat, SeatReport | None]]:
-    """Ask every seat at once; a seat whose answer is not there at the round's end has none."""
+    """Ask seats that know what was said; one whose answer is not there at the round's end has none.
+
+    Each is asked alone where they speak in turn, and all at once where they do not.
+    """
     until = min(end, clock.monotonic() + round_s)
-    answers: dict[Seat, Future[OffTickReply]] = {}
-    for seat, prompt in prompts.items():
-        tell("agent_start", agent=seat, round=number)
-        answers[seat] = Future()
-        work = partial(_reply, known, ask, clock, seat, prompt, number, until, call_s)
-        in_background("seat", partial(settle, answers[seat], work))
-    wait(answers.values(), max(0.0, until - clock.monotonic()))
-    replies, reports = {}, dict[Seat, SeatReport | None]()
-    statements = dict[Seat, str]()
-    for seat, answer in answers.items():
-        reply = _result(answer)
-        report = report_of(reply.document, seat, known)
-        replies[seat], reports[seat] = reply, report
-        if report is None:
-            error = reply.trigger or "GARBAGE"
-            tell("agent_error", agent=seat, round=number, error=error)
-        else:
-            statements[seat] = statement_of(report, known)
-            tell("agent_complete", agent=seat, round=number, summary=statements[seat])
-    tell("debate_round", round=number, statements=[*statements.values()])
+    replies, reports = dict[Seat, OffTickReply](), dict[Seat, SeatReport | None]()
+    said, statements = dict(spoke), list[str]()
+    for group in ([seat] for seat in seats) if in_turn else [seats]:
+        answers: dict[Seat, Future[OffTickReply]] = {}
+        for seat in group:
+            tell("agent_start", agent=seat, round=number)
+            answers[seat] = Future()
+            prompt = _prompt(seat, known, said, is_second=number > 1)
+            work = partial(_reply, known, ask, clock, tell, seat, prompt, number, until, call_s)
+            in_background("seat", partial(settle, answers[seat], work))
+        left = min(until - clock.monotonic(), LATE * call_s)
+        wait(answers.values(), max(0.0, left))
+        for seat, answer in answers.items():
+            replies[seat] = _result(answer)
+            report = reports[seat] = report_of(replies[seat].document, seat, known)
+            if report is None:
+                error = replies[seat].trigger or "GARBAGE"
+                tell("agent_error", agent=seat, round=number, error=error)
+            else:
+                said[seat] = report
+                statements.append(statement_of(report, known))
+                tell("agent_complete", agent=seat, round=number, summary=statements[-1])
+    tell("debate_round", round=number, statements=statements)
     return replies, reports
 
 
@@ -172,6 +189,7 @@ def _reply(
     known: CommitteeEvidence,
     ask: AskSeat,
     clock: Clock,
+    tell: Tell,
     seat: Seat,
     prompt: Prompt,
     number: int,
@@ -185,6 +203,7 @@ def _reply(
     for pause in PAUSES_S:
         if reply.trigger != "BUSY" or clock.monotonic() + pause >= deadline:
             break
+        tell("thinking", agent=seat, round=number, seconds=pause)
         clock.sleep(pause)
         again = ask(ROLES[seat], prompt, schema, number, deadline)
         reply = again._replace(usd=again.usd + reply.usd)
@@ -194,39 +213,37 @@ def _reply(
 # --- prompts --------------------------------------------------------------------------------------
 
 
-def _prompt(seat: Seat, known: CommitteeEvidence) -> Prompt:
-    """Return the question of the first round: evidence, and nothing of what others say."""
+def _prompt(
+    seat: Seat, known: CommitteeEvidence, said: Mapping[Seat, SeatReport], *, is_second: bool
+) -> Prompt:
+    """Return the question to a seat: its evidence, then what was said, its own vote among it.
+
+    Of the others it reads the votes, and their claims as quotes.
+    """
     role = ROLES[seat]
     task = " ".join(role.task.split())
     system = f"You are the {role.title}.\n{task}\n{EVIDENCE}\n{QUOTES}\n{REPLY}\n{FORM}"
-    lines = [f"{feature_of(one)} = {one.value} {one.unit}".strip() for one in known.facts[seat]]
-    where = f"Symbol {clean(known.symbol, 60)}, {known.asset or 'no asset class'}"
-    ends = f"Evidence until {iso(known.until)}:"
-    listed = tuple(feature_of(one) for one in known.facts[seat])
-    return Prompt(system, "\n".join([where, ends, *lines]), "report", listed)
-
-
-def _second(seat: Seat, known: CommitteeEvidence, spoke: Mapping[Seat, SeatReport]) -> Prompt:
-    """Return the question of the second round: the others' votes, and their claims as quotes."""
-    prompt, nonce = _prompt(seat, known), token()
-    own = spoke[seat]
+    listed = {feature_of(one): one for one in known.facts[seat]}
     lines = [
-        SECOND,
-        f"Your first answer: {STANCES[own.stance]}, {own.trust}; it cited {_ids(own)}",
-        f"Random word: {nonce}",
+        f"Symbol {clean(known.symbol, 60)}, {known.asset or 'no asset class'}",
+        f"Evidence until {iso(known.until)}:",
+        *(f"{name} = {one.value} {one.unit}".strip() for name, one in listed.items()),
     ]
-    for other, report in spoke.items():
+    nonce = token()
+    if is_second:
+        lines.append(SECOND)
+    if seat in said:
+        lines.append(f"Your last answer: {_vote(said[seat])}")
+    if said:
+        lines.append(f"Random word: {nonce}")
+    for other, report in said.items():
         if other != seat:
-            lines += [
-                f"{other}: {STANCES[report.stance]}, {report.trust}; it cited {_ids(report)}",
-                f"{OPENED}{nonce} {other}",
-                clean(report.claim, LONGEST_CLAIM, nonce),
-                f"QUOTE>>> {nonce}",
-            ]
-    user = "\n".join([prompt.user, *lines])
-    return Prompt(prompt.system, user, prompt.shape, prompt.evidence)
+            claim = clean(report.claim, LONGEST_CLAIM, nonce)
+            lines += [f"{other}: {_vote(report)}", f"{OPENED}{nonce} {other}", claim]
+            lines.append(f"QUOTE>>> {nonce}")
+    return Prompt(system, "\n".join(lines), "report", tuple(listed))
 
 
-def _ids(report: SeatReport) -> str:
-    cited: Sequence[str] = (*report.points_for, *report.points_against)
-    return ", ".join(cited) or "nothing"
+def _vote(report: SeatReport) -> str:
+    cited = ", ".join(report.cited) or "nothing"
+    return f"{STANCES[report.stance]}, {report.trust}; it cited {cited}"

@@ -1,11 +1,13 @@
 """What happens while a committee sits: a stream of events in the envelope of all streams.
 
-The events are document 004's: committee_start, agent_start, insight_extracted (the vote of a reply,
-as soon as it is there), agent_complete, agent_error and debate_round, then `decision` or `error`,
-the one terminal event. Sentences are code's; no words of a model are in them. A stream is found by
-the key of its job. A second attempt goes on in a stream that has no end yet, and takes the votes
-that were stored by one that was lost: these are not paid again. torra.store.streams numbers events
-without a gap, and the pages serve them (torra.dashboard.screens.streaming).
+The events are document 004's: committee_start, agent_start, thinking (a busy vendor is asked again
+in so many seconds), insight_extracted (the vote of a reply, as soon as it is there),
+agent_complete, agent_error and debate_round, then `decision` or `error`, the one terminal event.
+Sentences are code's; no words of a model are in them. A stream is found by the key of its job and
+owned by it: where the job ends first, its stream ends with it (torra.store.jobs). A second attempt
+goes on in a stream that has no end yet. Votes that were stored are not paid again.
+torra.store.streams numbers events without a gap, and the pages serve them
+(torra.dashboard.screens.streaming).
 """
 
 from __future__ import annotations
@@ -16,13 +18,13 @@ from torra.clock import token
 from torra.committee.card import DecisionCard
 from torra.store import streams as stream_table
 from torra.store.connection import Store
-from torra.store.envelopes import LOST, Shaped, failure, written
+from torra.store.envelopes import Shaped, failure, written
 from torra.store.journal import json_object
 
 KIND: Final = "committee"
 
-MOST: Final = 100
-"""Events that are read of a stream: a committee of two attempts has fewer."""
+MOST: Final = 1_000
+"""Events that are read of a stream: an attempt has 40 at most."""
 
 DECIDED: Final = (
     "card_id", "decision", "lean", "why", "agreement", "confidence", "consensus_reached",
@@ -48,19 +50,15 @@ class CommitteeStream:
         self._append(Shaped(event, {**phase, **fields}))
 
     def votes(self, asked: str) -> dict[tuple[str, int], dict[str, Any]]:
-        """Return the votes of an attempt that was lost, by seat and round.
-
-        Only where it was about the same question, `asked`; {} for one that came to its end.
-        """
+        """Return the votes that the attempt before had on the same question, by seat and round."""
         found: dict[tuple[str, int], dict[str, Any]] = {}
+        is_same = False
         for row in stream_table.events_after(self._store, self._before, 0, MOST):
             payload = json_object(row.payload)
-            if row.event == "committee_start" and payload["asked"] != asked:
-                found = {}
-            elif row.event == "insight_extracted":
+            if row.event == "committee_start":
+                is_same = payload["asked"] == asked
+            elif is_same and row.event == "insight_extracted":
                 found[payload["agent"], payload["round"]] = payload["vote"]
-            elif row.terminal and payload.get("code") != LOST[0]:
-                return {}
         return found
 
     def decision(self, card: DecisionCard) -> None:

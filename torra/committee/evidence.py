@@ -17,7 +17,9 @@ from typing import Final, NamedTuple
 
 from agents.features import name_of, row_of, rows_of, unit_of
 from torra.clock import duration, floor, iso
+from torra.committee.comparison import moat, peers_rank
 from torra.committee.votes import SEATS, Seat
+from torra.config import Instance
 from torra.desk.outlook import subject_of
 from torra.evidence import feature_bundle, news_digest
 from torra.evidence.news_digest import NewsStatus, NewsSubject, NewsView
@@ -28,6 +30,7 @@ from torra.evidence.outside_readings import (
     NEWEST,
     THREE_YEARS,
     OutsideView,
+    reads_company,
 )
 from torra.outside.shelf import OutsideShelf
 from torra.tools.contract import Fact, fact
@@ -41,6 +44,9 @@ HALF_LIFE_HOURS: Final = 7 * 24.0
 MOST_HEADLINES: Final = 20
 MOVE_DAYS: Final = 60
 """Days of the symbol's own move, by the calendar of its bars."""
+
+REAL_YIELD: Final = "macro.real_yield"
+"""What is known of the real yield counts only while gold's price goes against it."""
 
 FEWEST_FACTS: Final = 2
 """Facts without which a seat abstains: one number alone is no view."""
@@ -62,6 +68,10 @@ class SeatRow(NamedTuple):
         """Return how a value leans, -1 (reduce) to +1 (buy), in a straight line between both."""
         middle, half = (self.buy + self.reduce) / 2.0, (self.buy - self.reduce) / 2.0
         return max(-1.0, min(1.0, (value - middle) / half))
+
+    def value_at(self, lean: float) -> float:
+        """Return the value that leans so."""
+        return ((self.buy + self.reduce) + lean * (self.buy - self.reduce)) / 2.0
 
 
 ROWS: Final = tuple(
@@ -102,12 +112,19 @@ def evidence(reader: DeskReader, name: str, until: datetime | None = None) -> Co
     closes = _closes(reader, item.id, item.timeframes, latest)
     end = _end(closes, latest)
     news = _news(reader, subject, end)
-    outside = _outside(reader, item.feed != "sample", subject, end, closes)
-    found = {**outside.numbers, **feature_bundle.news_numbers(news), **_own(closes)}
+    shelf = OutsideShelf(reader.database, live=item.feed != "sample")
+    outside = _outside(shelf, subject, end, closes)
+    found = {
+        **outside.numbers, **feature_bundle.news_numbers(news), **_own(closes),
+        **moat(shelf.company(subject, end)),
+        "peers.valuation_rank": _peers(reader, item, outside, end),
+    }  # fmt: skip
+    relates = outside.numbers.get("macro.real_yield_relation") == "holds"
     numbers = {
         key: value
         for key, value in found.items()
         if isinstance(value, float) and math.isfinite(value)
+        if relates or not key.startswith(REAL_YIELD)
     }
     rows = [row for row in ROWS if row.asset == subject.asset]
     facts = {seat: tuple(_facts(item.id, rows, seat, numbers, end)) for seat in SEATS}
@@ -178,15 +195,32 @@ def _own(closes: Closes) -> dict[str, float | None]:
 
 
 def _outside(
-    reader: DeskReader, live: bool, subject: NewsSubject, end: datetime, closes: Closes
+    shelf: OutsideShelf, subject: NewsSubject, end: datetime, closes: Closes
 ) -> OutsideView:
-    shelf = OutsideShelf(reader.database, live=live)
     return shelf.latest(
         subject,
         end,
         closes=lambda span: [one for one in closes if one[0] >= (end - span).date()],
         trouble=lambda _: str(NewsStatus.OFF),
     )
+
+
+def _peers(reader: DeskReader, own: Instance, outside: OutsideView, end: datetime) -> float | None:
+    """Return how dear a stock is among the other stocks of the desk; None of any other symbol."""
+    subjects = {item: subject_of(item, profile) for item, profile in reader.setups}
+    if own not in subjects or not reads_company(subjects[own]):
+        return None
+    peers = {
+        subject.ticker: _outside(
+            OutsideShelf(reader.database, live=item.feed != "sample"),
+            subject,
+            end,
+            _closes(reader, item.id, item.timeframes, end),
+        ).numbers
+        for item, subject in subjects.items()
+        if reads_company(subject) and subject.ticker != subjects[own].ticker
+    }
+    return peers_rank(outside.numbers, [*peers.values()])
 
 
 def _news(reader: DeskReader, subject: NewsSubject, end: datetime) -> NewsView:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -20,6 +21,8 @@ from torra.jobs.at_home import run_at_home
 from torra.jobs.kinds import JobKind, JobRequest, JobResult, Parameters, Tell, by_name, key_of
 from torra.radar.job import RADAR
 from torra.replay import job_kinds
+from torra.store import jobs as job_table
+from torra.store.audit import has_asker
 from torra.store.research import cards as card_table
 
 PROFILES: Final[Sequence[str]] = get_args(RiskProfile)
@@ -68,18 +71,16 @@ def check(home: Path, asked: Parameters) -> JobRequest:
 
 def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
     """Decide and store the card; raises what `decide` raises."""
-    from torra.committee.deciding import (  # noqa: PLC0415
-        ALL_FAILED,
-        CommitteeDesk,
-        CommitteeError,
-        decide,
-    )
+    from torra.committee.deciding import CommitteeDesk, CommitteeError, decide  # noqa: PLC0415
     from torra.committee.events import CommitteeStream  # noqa: PLC0415
     from torra.tools.desk_reader import reading  # noqa: PLC0415
 
     tell("reads the evidence")
     with reading(home) as (reader, database):
-        stream = CommitteeStream(database, key_of(COMMITTEE, parameters))
+        key = key_of(COMMITTEE, parameters)
+        stream = CommitteeStream(database, key)
+        # a job that a command does itself is not running, and needs no token
+        job = job_table.newest_job(database, key=key, state="running") or {"id": 0}
 
         def happened(event: str, **fields: Any) -> None:
             stream.tell(event, **fields)
@@ -89,6 +90,7 @@ def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
         as_of = str(parameters["as_of"])
         desk = CommitteeDesk(
             home, reader(), database, os.environ, happened, stream.votes,
+            partial(has_asker, database, job["id"]),
             again=parameters["again"] == "yes",
             as_of=parse(as_of) if as_of else None, hindsight=parameters["hindsight"] == "yes",
         )  # fmt: skip
@@ -96,7 +98,7 @@ def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
         try:
             card = decide(desk, str(parameters["symbol"]), risk)
         except CommitteeError as error:
-            stream.error(ALL_FAILED, str(error), recoverable=False)
+            stream.error(error.code, str(error), recoverable=False)
             raise
         except ConfigError as error:
             stream.error("REFUSED", str(error), recoverable=True)

@@ -12,9 +12,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, get_args
 
+from agents.features import name_of, row_of, unit_of
 from torra.committee.evidence import ROWS, CommitteeEvidence, SeatRow
 from torra.committee.votes import Seat, SeatVote, Trust
-from torra.exhibits.figures import sanitize
+from torra.exhibits.figures import format_any, sanitize
 from torra.tools.contract import Fact, Value
 from torra.words.badge import capital
 
@@ -50,7 +51,7 @@ class SeatReport(Value):
 
     A model's claim and falsifiers are read by the other seats alone; a card has code's sentence.
     `stance` is -1 reduce, 0 hold or 1 buy. The features are ids of the registry that the evidence
-    holds, strongest first.
+    holds, strongest first; `cited` has all that a reply named, the points some of them.
     """
 
     seat: Seat
@@ -59,6 +60,7 @@ class SeatReport(Value):
     claim: str
     points_for: tuple[str, ...] = ()
     points_against: tuple[str, ...] = ()
+    cited: tuple[str, ...] = ()
     falsifiers: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
 
@@ -142,6 +144,23 @@ def statement_of(report: SeatReport, known: CommitteeEvidence) -> str:
     return claim_of(report.seat, report.stance, known, points)
 
 
+def falsifiers_of(report: SeatReport, known: CommitteeEvidence) -> tuple[str, ...]:
+    """Return what would speak against a vote: where its two strongest points stop to lean its way.
+
+    A point for a hold stops where it leans clearly to a side. The sentences are code's.
+    """
+    rows = {row.feature: row for row in rows_for(report.seat, known.asset)}
+    found = leans(report.seat, known)
+    sentences = []
+    for point in report.points_for[:2]:
+        edge = 0.0 if report.stance else math.copysign(CLEAR, found[point])
+        limit, scale = rows[point].value_at(edge), 10.0 ** (row_of(point).decimals or 0)
+        way, to = ("falls", math.floor) if limit < known.numbers[point] else ("rises", math.ceil)
+        figure = f"{format_any(to(round(limit * scale, 6)) / scale)} {unit_of(point)}".strip()
+        sentences.append(f"{capital(name_of(point))} {way} to {figure}.")
+    return tuple(sentences)
+
+
 # --- by a model's reply ---------------------------------------------------------------------------
 
 
@@ -190,6 +209,7 @@ def report_of(reply: Any, seat: Seat, known: CommitteeEvidence) -> SeatReport | 
         claim=sanitize(reply.get("claim") or "", LONGEST_CLAIM),
         points_for=for_it,
         points_against=against,
+        cited=tuple(cited),
         falsifiers=tuple(
             sanitize(one, LONGEST_FALSIFIER) for one in _texts(reply.get("falsifiers"))[:3]
         ),
@@ -200,8 +220,8 @@ def report_of(reply: Any, seat: Seat, known: CommitteeEvidence) -> SeatReport | 
 def vote_of(report: SeatReport) -> dict[str, Any]:
     """Return a report as a reply without a model's words: `report_of` reads the same vote of it."""
     return {
-        "stance": report.stance, "confidence": report.trust, "points_for": [*report.points_for],
-        "points_against": [*report.points_against],
+        "stance": report.stance, "confidence": report.trust, "points_for": [*report.cited],
+        "points_against": [],
     }  # fmt: skip
 
 
@@ -213,12 +233,11 @@ def second_vote(first: SeatReport, second: SeatReport, known: CommitteeEvidence)
     """
     rises = TRUSTS.index(second.trust) < TRUSTS.index(first.trust)
     changes = second.stance != first.stance
-    before = {*first.points_for, *first.points_against}
     found = leans(second.seat, known)
     fresh = [
         one
-        for one in (*second.points_for, *second.points_against)
-        if one not in before and (second.stance == 0 or found[one] * second.stance > 0.0)
+        for one in second.cited
+        if one not in first.cited and (second.stance == 0 or found[one] * second.stance > 0.0)
     ]
     if (changes or rises) and (not fresh or UNGROUNDED in second.flags):
         return first.model_copy(update={"flags": (*first.flags, SWAYED)})

@@ -244,7 +244,7 @@ class Worker(Service):
             elif row is not None and row["cancel"]:
                 self._end(run.number, "cancelled", CANCELLED)
             elif run.kill_at is not None:
-                self._end(run.number, "error", TOO_LONG.format(LIGHT_SECONDS))
+                self._end(run.number, "error", TOO_LONG.format(LIGHT_SECONDS), code="TIMEOUT")
             elif word is not None and not word.again:
                 self._end(run.number, "error", _sentence(word.failed or ""))
             else:
@@ -267,10 +267,11 @@ class Worker(Service):
             self._due[number] = CLOCK.monotonic() + self._retry_seconds
             self._say(number, "retrying")
         else:
-            self._end(number, "error", _sentence(f"{why}; it was tried {attempt} times"))
+            says = _sentence(f"{why}; it was tried {attempt} times")
+            self._end(number, "error", says, code="LOST")
 
-    def _end(self, number: int, state: str, says: str, made: str = "") -> None:
-        job_table.end_job(self._database, number, "running", state, says, made)
+    def _end(self, number: int, state: str, says: str, made: str = "", code: str = "") -> None:
+        job_table.end_job(self._database, number, "running", state, says, made, code)
         self._say(number, state)
 
     def _say(self, number: int, state: str, **more: str) -> None:

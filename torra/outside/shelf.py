@@ -173,6 +173,10 @@ class OutsideShelf:
             logger.warning("the outside numbers cannot be read (%s)", type(error).__name__)
             return BROKEN
 
+    def company(self, subject: NewsSubject, as_of: datetime) -> fair_value.Course:
+        """Return how a subject's company had looked over five years; {} without a company."""
+        return self._course(subject, self._filed(subject, as_of))
+
     def fill(self, subject: NewsSubject) -> None:
         """Read what is stored for a subject, so that its first tick need not; never raises."""
         try:

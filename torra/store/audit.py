@@ -35,6 +35,9 @@ PROVES_NOT: Final = (
     "audit --json) has the hash that the newest entry had then"
 )
 
+ENDS_OF_TOKENS: Final = ("new tokens", "token taken back")
+"""Actions of `torra token` that end tokens: all of them, and those of the target's name."""
+
 NEVER: Final = 1 << 62
 """A number that no entry reaches."""
 
@@ -125,6 +128,27 @@ def audit_page(
         "next": rows[-1]["seq"] if more else None,
         "broken": asdict(broken) if broken else None,
     }
+
+
+def has_asker(store: Store, job: int) -> bool:
+    """Return whether a job has an asker whose token still is what it was when they asked.
+
+    The command line needs no token, and a job that the desk asked for by itself has no entry. By
+    the order of entries and not by their times: a clock may have been put back.
+    """
+    askers = store.rows(
+        "SELECT seq, actor FROM audit WHERE action = 'job' AND json_extract(after, '$.job') = ?",
+        job,
+    )
+    ends = store.rows("SELECT seq, target FROM audit WHERE action IN (?, ?)", *ENDS_OF_TOKENS)
+    return not askers or any(
+        not kind or all(
+            end["seq"] < asker["seq"] or end["target"].casefold() not in ("", name.casefold())
+            for end in ends
+        )
+        for asker in askers
+        for name, kind, _ in [asker["actor"].partition(":")]
+    )  # fmt: skip
 
 
 def every_audit_entry(store: Store, page: int = PAGE) -> Iterator[list[RowDict]]:

@@ -13,7 +13,9 @@ from __future__ import annotations
 from typing import Final
 
 from torra.errors import ConfigError, bounded
+from torra.store import streams as stream_table
 from torra.store.connection import RowDict, Store
+from torra.store.envelopes import failure, written
 
 KEPT: Final = 200
 """Jobs that have ended and are kept."""
@@ -123,13 +125,22 @@ def lay_job_back(store: Store, number: int, says: str, *, given_back: bool = Fal
         )  # fmt: skip
 
 
-def end_job(store: Store, number: int, was: str, state: str, says: str, made: str = "") -> bool:
-    """End a job; False when it is not in the state `was` any more. Old ones go."""
+def end_job(
+    store: Store, number: int, was: str, state: str, says: str, made: str = "", code: str = ""
+) -> bool:
+    """End a job; False when it is not in the state `was` any more. Old ones go.
+
+    A stream that the job's key owns and that is still open ends with it, in an error of this code,
+    by default the state's name.
+    """
     with store.transaction():
         ended = _alter(
             store, number, was, state=state, says=bounded(says), made=made, ended_at=store.moment()
         )
-        if ended:
+        row = job(store, number)
+        if ended and row is not None:
+            error = failure(code or state.upper(), row["says"])
+            stream_table.end_streams(store, row["key"], written(error))
             store.change(
                 "DELETE FROM jobs WHERE id IN (SELECT id FROM (SELECT id, asked_by, "  # noqa: S608
                 "row_number() OVER (PARTITION BY asked_by = ?, iif(asked_by = ?, kind, '') "

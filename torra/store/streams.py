@@ -109,10 +109,14 @@ def streams(store: Store, torra_key: str | None = None, limit: int = 50) -> list
 
 
 def newest_stream(store: Store, kind: str, torra_key: str) -> RowDict | None:
-    """Return the newest stream of a kind about something; None without one."""
+    """Return the newest stream of a kind about something; None without one.
+
+    One that is open is the newest: the clock may have been put back since an older one began.
+    """
     return store.row(
-        STREAM + "WHERE torra_key = ? AND kind = ? ORDER BY at DESC LIMIT 1", torra_key, kind
-    )
+        STREAM + "WHERE torra_key = ? AND kind = ? ORDER BY ended, at DESC LIMIT 1",
+        torra_key, kind,
+    )  # fmt: skip
 
 
 def events_after(store: Store, stream_id: str, seq: int, limit: int = 100) -> list[DeskEvent]:
@@ -126,13 +130,13 @@ def events_after(store: Store, stream_id: str, seq: int, limit: int = 100) -> li
 
 
 def orphans(store: Store, owner: str, limit: int = LOST_AT_ONCE) -> list[str]:
-    """Return streams that were left open by others than `owner`."""
+    """Return streams that were left open by others than `owner`, and by no job that goes on."""
     return store.column(
         # Below and above instead of <>, which no index serves.
-        "SELECT stream_id FROM streams WHERE ended = 0 AND owner < ? AND kind <> 'desk' "
-        "UNION ALL "
-        "SELECT stream_id FROM streams WHERE ended = 0 AND owner > ? AND kind <> 'desk' "
-        "LIMIT ?",
+        "SELECT stream_id FROM (SELECT * FROM streams WHERE ended = 0 AND owner < ? "
+        "UNION ALL SELECT * FROM streams WHERE ended = 0 AND owner > ?) "
+        "WHERE kind <> 'desk' AND NOT EXISTS (SELECT 1 FROM jobs WHERE key = owner AND "
+        "(state = 'queued' OR state = 'running' OR state = 'retrying')) LIMIT ?",
         owner, owner, limit,
     )  # fmt: skip
 
@@ -144,6 +148,14 @@ def end_orphans(store: Store, owner: str, last: StreamEvent, limit: int = LOST_A
         for stream_id in left:
             _append(store, stream_id, [last])
     return len(left)
+
+
+def end_streams(store: Store, owner: str, last: StreamEvent) -> None:
+    """End the streams that an owner has left open with `last`, a terminal event."""
+    with store.transaction():
+        sql = "SELECT stream_id FROM streams WHERE ended = 0 AND owner = ?"
+        for stream_id in store.column(sql, owner):
+            _append(store, stream_id, [last])
 
 
 def prune_streams(store: Store, before: datetime, *, limit: int) -> int:

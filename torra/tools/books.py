@@ -40,7 +40,8 @@ def exposure(reader: DeskReader, _: Any) -> Iterator[Fact]:
     for one in reader.database.positions():
         values = _values(reader, one)
         yield from facts_of("position", values, f"book.{one.instance}.", as_of, BOOKS)
-    yield from facts_of("day", money, "book.", as_of, BOOKS)
+    for table in ("day", "warm_up") if money.warm_up_today else ("day",):
+        yield from facts_of(table, money, "book.", as_of, BOOKS)
     for cap in money.caps:
         yield from facts_of(
             "cap", cap, f"book.{cap.profile}.", as_of, BOOKS, currency=money.currency
@@ -77,8 +78,11 @@ def changed_by_agents(reader: DeskReader, args: Any) -> Iterator[Fact]:
     page = listing.listed(reader.database, reader.settings, instance=name, limit=args.limit)
     prefix, of = (f"changed.{name}.", f" of {name}") if name else ("changed.", "")
     yield from facts_of("effect", page, prefix, iso(reader.as_of), BOOKS, of=of)
+    currency = _money(reader).currency if page.ticks else ""
     for one in page.ticks:
-        yield from facts_of("change", one, f"changed.{one.key}/", one.close_time, BOOKS)
+        yield from facts_of(
+            "change", one, f"changed.{one.key}/", one.close_time, BOOKS, currency=currency
+        )
 
 
 def costs(reader: DeskReader, _: Any) -> Iterator[Fact]:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from torra.tools.desk_reader import DeskReader
 
 CODE: Final = re.compile("[A-Za-z][A-Za-z0-9_]{0,39}")
+PLACE: Final = re.compile(r"([^|@/]{1,64})\|([A-Z0-9]{1,3})@([0-9TZ:.+-]{16,32})")
+"""An instance, a timeframe and one of their bars, as ids of facts begin and a tick is named."""
+
 FACTS: Final = rows_of(Path(__file__).with_name("facts.csv"))
 CODES: Final = {row["code"]: row for row in rows_of(Path(__file__).with_name("codes.csv"))}
 """Why a tool gives no facts, by code: the closed list, each with its status, word and meaning."""

@@ -121,8 +121,23 @@ def find_text(reader: DeskReader, args: Any) -> Iterator[Fact]:
     finally:
         table.close()
     for place, title, body in rows:
-        sentence = f"{title}: {body[:LONGEST_TEXT]}"
+        cut = f"{body[:LONGEST_TEXT].rpartition(' ')[0]} … (more in {address_of(place)})"
+        sentence = f"{title}: {body if len(body) <= LONGEST_TEXT else cut}"
         yield fact(f"doc.{place}", title, title, iso(reader.as_of), place, sentence=sentence)
+
+
+def address_of(place: str) -> str:
+    """Return the page on which a text stands at a place."""
+    page = place.partition("#")[0].removesuffix(".md")
+    return "/help" if page == "glossary" else f"docs/{page}.md"
+
+
+def _row(place: str, title: str, row: str) -> tuple[str, str, str]:
+    """Return the text of a row about a key; that of a command is of its page in the last cell."""
+    key, *cells = row.strip("| ").split(" | ")
+    if cells and cells[-1].endswith(".md"):
+        return f"{cells.pop()}#{key.replace('`', '')}", key, ", ".join(cells)
+    return place, title, ", ".join((key, *cells))
 
 
 def _command(fence: re.Match[str]) -> str:
@@ -146,8 +161,7 @@ def _texts(docs: Path) -> list[tuple[str, str, str]]:
         _, *parts = SECTION.split(FENCE.sub(_command, page.read_text(encoding="utf-8")))
         for number, title in enumerate(parts[::2]):
             body = LINK.sub(r"\1", PICTURE.sub("", parts[2 * number + 1]))
-            rows = ROW.findall(body)
-            keys = (row.strip("| ").replace(" |", ",") for row in rows if row.startswith(KEY))
-            for text in (ROW.sub("", body), *keys):
-                texts.append((f"{page.name}#{number}", title, " ".join(text.split())))
+            place = f"{page.name}#{number}"
+            texts.append((place, title, " ".join(ROW.sub("", body).split())))
+            texts += [_row(place, title, row) for row in ROW.findall(body) if row.startswith(KEY)]
     return texts

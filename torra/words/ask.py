@@ -5,16 +5,14 @@ Page, command and docs read these rows.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import ChainMap
 from pathlib import Path
 from typing import Final
 
-from agents.features import rows_of
-from torra.words.radar import CodeWords
+from torra.words.radar import CODES, code_tables
 
-ASK_CODES: Final[Mapping[str, dict[str, CodeWords]]] = defaultdict(dict)
+ASK_CODES: Final = code_tables(Path(__file__).with_name("ask.csv"))
 """Every code by its table: modes, qualities, what is unknown, requests, why no model was asked."""
 
-for _row in rows_of(Path(__file__).with_name("ask.csv")):
-    ASK_CODES[_row["table"]][_row["code"]] = CodeWords(_row["word"], _row["meaning"])
+TRIGGERS: Final = ChainMap(ASK_CODES["trigger"], *CODES.values())
+"""Why no model chose; what a failed request is called is told by the radar."""

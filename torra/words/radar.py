@@ -5,7 +5,6 @@ Page, command, notices and docs read these rows.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -21,11 +20,17 @@ class CodeWords(NamedTuple):
     meaning: str
 
 
-CODES: Final[Mapping[str, dict[str, CodeWords]]] = defaultdict(dict)
-"""Every code by its table: the three buckets, failures, triggers of a fallback, facts."""
+def code_tables(path: Path) -> dict[str, dict[str, CodeWords]]:
+    """Return the codes of a file with the columns table, code, word and meaning, by their table."""
+    tables: dict[str, dict[str, CodeWords]] = {}
+    for row in rows_of(path):
+        words = CodeWords(row["word"], row["meaning"])
+        tables.setdefault(row["table"], {})[row["code"]] = words
+    return tables
 
-for _row in rows_of(Path(__file__).with_name("radar.csv")):
-    CODES[_row["table"]][_row["code"]] = CodeWords(_row["word"], _row["meaning"])
+
+CODES: Final = code_tables(Path(__file__).with_name("radar.csv"))
+"""Every code by its table: the three buckets, failures, triggers of a fallback, facts."""
 
 BUCKET_WORDS: Final[Mapping[Literal["act", "exit_radar", "watch"], str]] = {
     "act": "Would open", "exit_radar": "Look at what is held", "watch": "Watch",

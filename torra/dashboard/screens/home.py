@@ -18,7 +18,7 @@ from torra import clock
 from torra.dashboard.doors.routes import Api, Fields, Route
 from torra.dashboard.record import agreement, reasoning
 from torra.dashboard.record.shown import WATCH_ONLY
-from torra.dashboard.streams import attention, skips, sources, tick_words
+from torra.dashboard.streams import attention, committee, skips, sources, tick_words
 from torra.dashboard.streams.attention import AttentionReason
 from torra.dashboard.trade import approvals
 from torra.dashboard.view.answer_models import SYMBOL_ROW
@@ -135,6 +135,7 @@ def overview() -> str:
         agents=_agents(data),
         worth=job_table.newest_says(behind.database, "worth") if behind else "",
         watching=_watch(behind) if behind else "",
+        card=committee.newest_card(),
         radar=scan,
         radar_age_s=(behind.now() - clock.parse(scan.as_of)).total_seconds()
         if behind and scan

@@ -20,6 +20,7 @@ from torra.dashboard.record.shown import TickView
 from torra.dashboard.screens import symbol
 from torra.dashboard.screens.tick import bar_moment, tick_page
 from torra.dashboard.streams import chart_data, price_lines
+from torra.dashboard.streams.committee import newest_card
 from torra.dashboard.trade import approvals
 from torra.dashboard.view import list_query
 from torra.dashboard.view.answer_models import SYMBOL
@@ -60,6 +61,7 @@ def symbol_page(instance: str, timeframe: str) -> str:
         live=True,
         lines=LINE_NAMES,
         drawn=_chart_version(data),
+        card=newest_card(data.symbol),
         **symbol.values(data),
     )
 

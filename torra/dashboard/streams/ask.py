@@ -9,7 +9,6 @@ program names its own. Nobody reads another login's. Names and texts in an answe
 from __future__ import annotations
 
 import hashlib
-import re
 from contextlib import closing
 from functools import partial
 from typing import Final
@@ -20,7 +19,7 @@ from pydantic import ValidationError
 
 from agent_config import VENDORS, route
 from instance_database import open_reader
-from torra.ask.answer import ChatAnswer, CitedFact
+from torra.ask.answer import LONGEST, ChatAnswer, CitedFact
 from torra.dashboard.doors.access import Visitor, visitor
 from torra.dashboard.doors.routes import Command, Fields, Route
 from torra.dashboard.view import commanding
@@ -30,18 +29,12 @@ from torra.errors import ConfigError
 from torra.home import DATABASE
 from torra.store.research.questions import questions
 from torra.tools.contract import CODES as TOOL_CODES
-from torra.words.ask import ASK_CODES
-from torra.words.radar import CODES, CodeWords
-
-LONGEST: Final = 500
-"""Characters of a question."""
+from torra.tools.contract import PLACE
+from torra.words.ask import ASK_CODES, TRIGGERS
 
 PER_MINUTE: Final = 20
 MOST: Final = 12
 """Answers of a session that the page shows."""
-
-TICK: Final = re.compile(r"([^|@/]{1,64})\|([A-Z0-9]{1,3})@([0-9TZ:.+-]{16,32})")
-"""A stream and one of its bars, as `about` and the ids of facts name them."""
 
 OF_TICK: Final = "tick record"
 """The store of a fact whose tick has a page."""
@@ -60,7 +53,7 @@ def ask_page() -> ResponseReturnValue:
     """Show what the visitor asked in this session, and take a question."""
     if state().backing is None:
         return desk_page("ask.html", here=False)
-    named = TICK.fullmatch(request.args.get("about", ""))
+    named = PLACE.fullmatch(request.args.get("about", ""))
     known = backing()
     rows = questions(known.database, visitor().person, session_of(visitor()), MOST)
     return desk_page(
@@ -74,7 +67,7 @@ def ask_page() -> ResponseReturnValue:
         longest=LONGEST,
         codes=ASK_CODES,
         tool_codes=TOOL_CODES,
-        trigger_words=trigger_words,
+        triggers=TRIGGERS,
         tick_of=tick_of,
         vendors=_vendors() if known.settings.chat.model and visitor().ask_model else [],
     )
@@ -121,14 +114,8 @@ def session_of(who: Visitor) -> str:
 
 def tick_of(cite: CitedFact) -> str:
     """Return the address of the tick whose record holds a fact, "" for a fact of another store."""
-    match = TICK.match(cite.id) if cite.where == OF_TICK else None
+    match = PLACE.match(cite.id) if cite.where == OF_TICK else None
     return tick_link(*match.groups()) if match else ""
-
-
-def trigger_words(code: str) -> CodeWords:
-    """Return the words of why no model chose; those of a failed request are the radar's."""
-    tables = (ASK_CODES["trigger"], *CODES.values())
-    return next((table[code] for table in tables if code in table), CodeWords(code, ""))
 
 
 def _fields() -> dict[str, str]:

@@ -91,8 +91,14 @@ def committee_stream(number: str) -> ResponseReturnValue:
     return streaming.stream(row["stream_id"])
 
 
-def _cards() -> list[DecisionCard]:
-    rows = card_table.cards(backing().database)
+def newest_card(symbol: str | None = None) -> DecisionCard | None:
+    """Return the newest card of a quorum that counts, of a symbol or of any; None without one."""
+    known = _cards(symbol or "") if state().backing and symbol != "" else ()
+    return next((one for one in known if one.why != "NO_QUORUM" and not one.hindsight), None)
+
+
+def _cards(symbol: str = "") -> list[DecisionCard]:
+    rows = card_table.cards(backing().database, symbol)
     return [one for row in rows if (one := _card(row["document"])) is not None]
 
 

@@ -17,6 +17,7 @@ from flask.typing import ResponseReturnValue
 
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.streams import price_lines
+from torra.dashboard.streams.committee import newest_card
 from torra.dashboard.trade import approvals, signals, trade_rows, trades
 from torra.dashboard.trade.order import DeskOrder
 from torra.dashboard.view import list_query
@@ -82,6 +83,7 @@ def order(sid: str) -> str:
         order=order,
         orders=trade_rows,
         over=price_lines.LINES,
+        card=newest_card((order.signal or order.proposal_row).symbol),
         **(approvals.decision(order) if order.proposal else {}),
         **(signals.life(order) if order.signal else {}),
     )

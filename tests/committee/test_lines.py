@@ -1,0 +1,51 @@
+"""Where other pages speak of the committee: Home, a symbol, an order that waits for a person."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.worlds import demo_orders
+from torra.committee.deciding import example_card
+from torra.dashboard.view.backing import PageContext
+from torra.store.research import cards as card_table
+
+LINE = "The committee leans to buy on BTCUSD, 0.65"
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> PageContext:
+    return demo_orders.build(tmp_path)
+
+
+def store(pages: PageContext, symbol: str, **more: Any) -> None:
+    changes = {"symbol": symbol, "card_id": f"{symbol}-{len(more)}", **more}
+    card = example_card("balanced").model_copy(update=changes)
+    card_table.add_card(pages.database, {
+        "card_id": card.card_id, "asked": card.card_id, "symbol": card.symbol,
+        "evidence_until": card.evidence_until, "document": card.model_dump_json(),
+    })  # fmt: skip
+
+
+def test_a_card_has_a_line_on_home_on_its_symbol_and_on_an_approval(pages: PageContext) -> None:
+    addresses = ("/", "/symbol/BTCUSD/H1", f"/orders/{demo_orders.waiting(pages)}")
+    for address in addresses:
+        assert "The committee leans" not in demo_orders.text_of(pages, address)
+    store(pages, "BTCUSD")
+    for address in addresses:
+        text = demo_orders.text_of(pages, address)
+        assert LINE in text and 'href="/cards/BTCUSD-0"' in text
+        assert "Decision hold" in text
+
+
+def test_a_card_of_another_symbol_of_hindsight_or_of_no_quorum_has_none(
+    pages: PageContext,
+) -> None:
+    store(pages, "BTCUSD", hindsight=True)
+    store(pages, "BTCUSD", why="NO_QUORUM", card_id="none")
+    assert "The committee leans" not in demo_orders.text_of(pages, "/")
+    store(pages, "XAUUSD")
+    assert "The committee leans to buy on XAUUSD" in demo_orders.text_of(pages, "/")
+    assert "The committee leans" not in demo_orders.text_of(pages, "/symbol/BTCUSD/H1")

@@ -1,0 +1,73 @@
+"""A company against its own years and against the desk's other stocks, for the committee alone.
+
+    spread     the highest less the lowest of five yearly values, in percentage points
+    held       100 (years that lost at most 2 % of the value of the year before) / such years
+    rank       100 (cheaper stocks + equal ones / 2) / stocks, of each multiple, its own among them;
+               100 is the dearest. The mean of those that are known
+
+A margin or a return that stays high for years is what keeps rivals away (moat). A year counts as it
+was reported last. Pure functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from itertools import pairwise
+from typing import Final
+
+from torra.evidence.fair_value import Course
+from torra.evidence.outside_numbers import rank_of
+
+MARGINS: Final = {"gross_margin": "gross_margin_pct", "roic": "roic_pct"}
+"""What a moat is read of: the name within a feature, and the ratio of a company."""
+
+YEARS: Final = tuple(timedelta(days=round(365.25 * back)) for back in (4, 3, 2, 1, 0))
+FEWEST_YEARS: Final = 4
+NEAR_END: Final = timedelta(days=20)
+"""How long before the newest year the years ended that are looked at, how many must be known, and
+by how much their ends may miss.
+"""
+
+HELD: Final = 0.02
+"""Share of a value that may be lost in a year in which it held."""
+
+MULTIPLES: Final = {"pe": 1.0, "pb": 1.0, "ev_ebitda": 1.0, "fcf_yield_pct": -1.0}
+"""Multiples by which stocks are compared; of a negative one the high is cheap."""
+
+FEWEST_STOCKS: Final = 4
+"""Stocks, its own among them, that must have a multiple before it is ranked."""
+
+Numbers = Mapping[str, float | str | None]
+
+
+def moat(known: Course) -> dict[str, float]:
+    """Return how far yearly margins were spread and how often they held, by feature.
+
+    A margin of which fewer than four yearly values are known has neither.
+    """
+    ratios = {company.ends: company.ratios for company in known.values()}
+    ends = [max(ratios) - back for back in YEARS] if ratios else []
+    years = [day for end in ends for day in ratios if abs(day - end) <= NEAR_END]
+    found = {}
+    for name, ratio in MARGINS.items():
+        values = [value for day in years if (value := ratios[day].get(ratio)) is not None]
+        if len(values) >= FEWEST_YEARS:
+            held = [later >= earlier - HELD * abs(earlier) for earlier, later in pairwise(values)]
+            found[f"moat.{name}_spread"] = max(values) - min(values)
+            found[f"moat.{name}_held"] = 100.0 * sum(held) / len(held)
+    return found
+
+
+def peers_rank(own: Numbers, peers: Sequence[Numbers]) -> float | None:
+    """Return how dear a stock is among others, 0 to 100; None of fewer than three others.
+
+    The numbers are the features of each, by id.
+    """
+    ranks = []
+    for name, dear in MULTIPLES.items():
+        values = [numbers.get(f"company.{name}") for numbers in (own, *peers)]
+        known = [dear * value for value in values if isinstance(value, float)]
+        if values[0] is not None and len(known) >= FEWEST_STOCKS:
+            ranks.append(rank_of(known[0], known))
+    return sum(ranks) / len(ranks) if ranks else None
