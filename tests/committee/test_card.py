@@ -25,12 +25,16 @@ from torra.committee.card import (
     card_of,
     hash_of_evidence,
     name_of_question,
+    read_card,
+    recount,
     voters,
 )
+from torra.committee.deciding import by_rules as rules_vote
 from torra.committee.deciding import example_card
 from torra.committee.evidence import evidence
 from torra.committee.example import AS_OF, FILES, SYMBOL, example_desk
 from torra.committee.seats import by_rules
+from torra.config import OutsideSettings
 from torra.evidence.news_digest import NewsItem
 from torra.evidence.outside_numbers import FactRow, SeriesRow
 from torra.tools.desk_reader import DeskReader
@@ -38,6 +42,8 @@ from torra.tools.desk_reader import DeskReader
 DAY = timedelta(days=1)
 DAILY = ("DFII10", "T10YIE", "DTWEXBGS")
 """Series of which gold's seats read a change and a rank."""
+
+FRED = OutsideSettings(sources=("fred", "file"))
 
 
 @pytest.fixture
@@ -89,7 +95,7 @@ def add_noise(desk: DeskReader, dice: random.Random) -> None:
 
 def gold(desk: DeskReader) -> DeskReader:
     """Return the desk with gold in the symbol's place, live, and three years of its series."""
-    profile = desk.profiles[SYMBOL]
+    profile = desk.profiles[SYMBOL].model_copy(update={"outside": FRED})
     spec = profile.symbols[SYMBOL].model_copy(update={"asset": "gold", "ticker": ""})
     first = AS_OF.replace(hour=0) - 1_095 * DAY
     for row in range(1_095):
@@ -144,6 +150,14 @@ def test_the_noise_of_series_is_seen_once_it_is_known(desk: DeskReader) -> None:
         name for name, value in later.numbers.items() if value == before.numbers.get(name)
     }
     assert evidence(replace(desk, as_of=AS_OF + 60 * DAY), SYMBOL, AS_OF) == before
+
+
+def test_a_source_that_is_switched_off_does_not_vote(desk: DeskReader) -> None:
+    desk = gold(desk)
+    assert [one for one in evidence(desk, SYMBOL).numbers if one.startswith("macro.")]
+    profile = desk.profiles[SYMBOL].model_copy(update={"outside": OutsideSettings()})
+    known = evidence(replace(desk, profiles={SYMBOL: profile}), SYMBOL)
+    assert not [one for one in known.numbers if one.startswith("macro.")]
 
 
 def test_the_noise_is_seen_once_it_is_known(desk: DeskReader) -> None:
@@ -221,8 +235,9 @@ def test_a_seat_that_failed_is_an_opponent_and_all_failed_is_no_card(desk: DeskR
     made = card_of(known, {"fundamental": good, "valuation": None}, "balanced", now=AS_OF)
     assert made is not None
     assert made.final_statement == (
-        "EXAMPLE: no quorum, fewer than two seats have enough evidence to vote. Decision: hold."
+        "EXAMPLE: no quorum, fewer than two seats voted. Decision: hold."
     )
+    assert made.weights == {"fundamental": 0.5, "sentiment": 0.0, "valuation": 0.5}
     assert (made.source_type, made.why, made.decision) == ("NO_QUORUM", "NO_QUORUM", "hold")
     assert [(one.failed, one.counted) for one in made.seats] == [
         (False, True), (False, False), (True, True),
@@ -234,6 +249,46 @@ def test_other_profiles_are_arithmetic_over_the_same_votes(card: DecisionCard) -
     for profile in ("conservative", "aggressive"):
         other = example_card(profile)
         assert card.under_other_profiles[profile] == other.decision
+        again = recount(card, profile)
+        same = {"timestamp": "", "elapsed_ms": 0.0}
+        assert again.model_copy(update=same) == other.model_copy(update=same)
+    assert recount(card, "balanced") is card
+
+
+def test_votes_to_buy_and_to_reduce_of_one_weight_lean_to_no_side(desk: DeskReader) -> None:
+    known = evidence(desk, SYMBOL)
+    good = by_rules("fundamental", known)
+    bad = by_rules("valuation", known)
+    made = card_of(known, {"fundamental": good, "valuation": bad}, "balanced", now=AS_OF)
+    assert made is not None and (made.lean, made.agreement) == ("hold", 0.5)
+    assert made.final_statement == (
+        "EXAMPLE leans to no side (agreement 0.50, confidence 0.00). Decision: hold, as too few "
+        "seats agree."
+    )
+
+
+def test_rules_that_stand_in_have_a_card_of_their_own(desk: DeskReader) -> None:
+    known = evidence(desk, SYMBOL)
+    names = {
+        rules_vote(desk, known, "balanced", question).card_id
+        for question in (RULES, RULES._replace(stands_in=True), RULES._replace(again=1))
+    }
+    assert len(names) == 3
+
+
+def test_a_card_that_was_altered_or_is_of_another_version_is_none(card: DecisionCard) -> None:
+    document = card.model_dump_json()
+    assert read_card(document) == card
+    old = card.model_copy(update={"schema_version": "1.0"}).model_dump_json()
+    for other in (
+        "",
+        "{}",
+        "null",
+        document[:-2],
+        document.replace('"lean":"buy"', '"lean":"up"'),
+        old,
+    ):
+        assert read_card(other) is None
 
 
 # --- the command ----------------------------------------------------------------------------------
@@ -271,4 +326,6 @@ def test_a_card_says_who_voted_and_that_rules_are_free(card: DecisionCard) -> No
         "a:b voted for 0.0100 USD. They may know what came after: it counts for nothing."
     )
     stood_in = card.model_copy(update={"source_type": "RULES_STOOD_IN"})
-    assert voters(stood_in) == "The rules stood in, as no model could be asked: free."
+    assert voters(stood_in) == (
+        "The rules stood in for free: no model could be asked, and `torra doctor` says why."
+    )

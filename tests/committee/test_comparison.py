@@ -13,7 +13,7 @@ import pytest
 from torra.committee.comparison import moat, peers_rank
 from torra.committee.evidence import evidence
 from torra.committee.example import SYMBOL, example_desk
-from torra.config import Instance
+from torra.config import Instance, OutsideSettings
 from torra.evidence.company_figures import CompanyFigures
 from torra.evidence.outside_numbers import SeriesRow
 from torra.tools.desk_reader import DeskReader
@@ -47,6 +47,7 @@ def course(margins: Sequence[float | None], *, month: int = 12) -> Any:
         ([90.0, 40.0, 40.0, 40.0, 40.0, 40.0], 0.0, 100.0),
         ([-10.0, -10.1, -10.4, -10.5], 0.5, 200.0 / 3.0),
         ([40.0, None, 41.0, 42.0, 43.0], 3.0, 100.0),
+        ([44.0, 44.0, None, 40.0, 40.0], 4.0, 100.0),
     ],
 )
 def test_a_moat_is_the_spread_and_the_years_that_held(
@@ -63,6 +64,17 @@ def test_a_moat_is_the_spread_and_the_years_that_held(
 )
 def test_three_years_are_no_moat(margins: Sequence[float | None]) -> None:
     assert moat(course(margins)) == {}
+
+
+def test_a_year_of_which_two_ends_are_near_counts_once() -> None:
+    """A company that moved the end of its year by two weeks has five years, not six."""
+    years = course([40.0, 40.0, 40.0, 40.0, 40.0])
+    filed = datetime(2023, 3, 1, tzinfo=UTC)
+    years[filed] = replace(
+        years[datetime(2023, 2, 1, tzinfo=UTC)], ends=date(2022, 12, 14), filed=filed,
+        ratios={"gross_margin_pct": 10.0},
+    )  # fmt: skip
+    assert moat(years)["moat.gross_margin_spread"] == 0.0
 
 
 def test_a_rank_among_peers_is_the_mean_of_the_multiples_that_are_known() -> None:
@@ -105,7 +117,8 @@ def test_the_desks_other_stocks_are_peers_and_nothing_else_is(desk: DeskReader) 
 def test_gold_is_judged_by_the_real_yield_only_while_it_goes_against_it(
     desk: DeskReader, *, relates: bool
 ) -> None:
-    profile = desk.profiles[SYMBOL]
+    sources = OutsideSettings(sources=("fred",))
+    profile = desk.profiles[SYMBOL].model_copy(update={"outside": sources})
     spec = profile.symbols[SYMBOL].model_copy(update={"asset": "gold", "ticker": ""})
     gold = replace(desk, profiles={SYMBOL: profile.model_copy(update={"symbols": {SYMBOL: spec}})})
     dice = random.Random(3)

@@ -12,10 +12,10 @@ import pytest
 from agents.contracts import Prompt, Role
 from torra.clock import System
 from torra.committee import debate as debates
-from torra.committee.debate import ROLES, SeatDebate, debate
+from torra.committee.debate import NOBODY, ROLES, SeatDebate, debate
 from torra.committee.evidence import CommitteeEvidence, evidence
 from torra.committee.example import SYMBOL, example_desk
-from torra.committee.seats import SWAYED
+from torra.committee.seats import NO_SECOND, SWAYED
 from torra.committee.votes import SEATS, Seat
 from torra.desk.models.off_tick import OffTickReply
 
@@ -43,14 +43,18 @@ class Models:
 
     def __init__(self, **answers: Callable[[float], OffTickReply]) -> None:
         self.answers = answers
+        self.spares: dict[str, OffTickReply] = {}
         self.prompts: dict[tuple[str, int], Prompt] = {}
         self.asked: list[tuple[str, int]] = []
         self.lock = threading.Lock()
 
     def __call__(
-        self, role: Role, prompt: Prompt, schema: Mapping[str, Any], number: int, deadline: float
-    ) -> OffTickReply:
+        self, role: Role, prompt: Prompt, schema: Mapping[str, Any], number: int, deadline: float,
+        *, stands_in: bool = False,
+    ) -> OffTickReply:  # fmt: skip
         seat = role.id.partition(".")[2]
+        if stands_in:
+            return self.spares.get(seat, NOBODY)
         with self.lock:
             self.asked.append((seat, number))
             self.prompts[seat, number] = prompt
@@ -96,6 +100,23 @@ def test_in_turn_a_seat_reads_those_before_it_in_both_rounds(known: CommitteeEvi
     assert [quotes[seat, 2] for seat in SEATS] == [2, 2, 2]
     assert "Second round" not in models.prompts["valuation", 1].user
     assert found.triggers == {} and len(found.last) == 3
+
+
+def test_what_is_told_and_read_of_a_second_answer_is_the_vote_that_counts(
+    known: CommitteeEvidence,
+) -> None:
+    """A seat that is swayed has its first vote in the stream and in the next seat's prompt."""
+    events: list[Mapping[str, Any]] = []
+    models = Models(fundamental_2=lambda _: OffTickReply(vote("fundamental", -1, "high")))
+    run(known, models, in_turn=True, tell=lambda name, **fields: events.append({name: fields}))
+    (told,) = (
+        one["agent_complete"]["summary"]
+        for one in events
+        if one.get("agent_complete", {}).get("agent") == "fundamental"
+        and one["agent_complete"]["round"] == 2
+    )
+    assert told.startswith("Fundamental leans to buy.")
+    assert "fundamental: buy, medium" in models.prompts["valuation", 2].user
 
 
 def test_in_turn_a_hang_leaves_the_next_seat_what_is_left_of_the_round(
@@ -162,7 +183,9 @@ def test_a_second_round_that_fails_leaves_the_first_report(
     known: CommitteeEvidence, seat: Seat
 ) -> None:
     found = run(known, Models(**{f"{seat}_2": failed("TIMEOUT")}))
-    assert found.last[seat] == found.first[seat]
+    first, last = found.first[seat], found.last[seat]
+    assert first and last and last.vote == first.vote
+    assert (first.flags, last.flags) == ((), (NO_SECOND,))
     assert found.triggers == {}
 
 
@@ -199,6 +222,23 @@ def test_a_busy_vendor_is_asked_again_within_the_calls_time(
     assert models.asked.count(("sentiment", 1)) == 4
     assert found.triggers == {"sentiment": "BUSY"}
     assert found.usd == pytest.approx(0.024)
+
+
+def test_after_the_pauses_the_one_that_stands_in_is_asked(
+    known: CommitteeEvidence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(debates, "PAUSES_S", (0.01, 0.02, 0.04))
+    models = Models(
+        sentiment_1=failed("BUSY"), valuation_1=failed("NETWORK"), fundamental_1=failed("GARBAGE")
+    )
+    for seat in SEATS:
+        models.spares[seat] = OffTickReply(vote(seat), usd=0.02, model="spare:one")
+    found = run(known, models, rounds=1)
+    assert models.asked.count(("sentiment", 1)) == 4
+    assert models.asked.count(("valuation", 1)) == 1
+    assert found.triggers == {"fundamental": "GARBAGE"}, "an answer was there"
+    assert found.models == ("spare:one",)
+    assert found.usd == pytest.approx(0.004 + 0.001 + 0.001 + 0.04)
 
 
 def test_a_claim_can_forge_no_fence(known: CommitteeEvidence) -> None:

@@ -25,6 +25,7 @@ from tests.doubles import vendor_line
 from tests.doubles.vendor_line import CANARIES, environment
 from tests.doubles.vendor_server import (
     ANTHROPIC,
+    GOOGLE,
     OPENAI,
     VENDORS,
     Drip,
@@ -84,9 +85,14 @@ def sit(database: Database, tmp_path: Path, server: VendorServer) -> Iterator[De
             agents = more.pop("agents", None) or vendor_line.agents(vendor)
             paid = profile.model_copy(update={"agents": agents})
             where = more.pop("where", environment(server))
-            asked = {
+            asked: dict[str, Any] = {
                 name: more.pop(name) for name in ("again", "as_of", "hindsight") if name in more
             }
+            if key := more.pop("key", ""):
+                stream = CommitteeStream(database, key)
+                asked |= {
+                    "tell": stream.tell, "votes": stream.votes, "has_begun": stream.has_begun,
+                }  # fmt: skip
             settings = reader.settings.model_copy(update={"committee": CommitteeSettings(**more)})
             desk = replace(reader, profiles={SYMBOL: paid}, settings=settings)
             found = CommitteeDesk(tmp_path, desk, database, where, **asked)
@@ -245,7 +251,8 @@ def test_the_same_evidence_asks_no_model_twice_under_any_profile(
     for risk in ("conservative", "aggressive"):
         other = sit(risk=risk)
         assert other.decision == card.under_other_profiles[risk]
-        assert (other.risk_profile, other.cost_usd) == (risk, 0.0)
+        assert (other.risk_profile, other.cost_usd) == (risk, card.cost_usd)
+        assert [one.first_stance for one in other.seats] == [one.first_stance for one in card.seats]
     assert server.exchanges == []
     assert len({row["card_id"] for row in card_table.cards(database)}) == 3
     assert [row["symbol"] for row in card_table.cards(database, SYMBOL, 2)] == [SYMBOL] * 2
@@ -262,6 +269,80 @@ def test_again_asks_once_more_of_the_same_evidence(
     assert first.card_id != second.card_id and first.evidence_hash == second.evidence_hash
     assert sit() == first and len(asked) == 12
     assert len(card_table.cards(database)) == 2
+
+
+def test_a_job_that_was_lost_after_its_card_asks_once_more_only_once(
+    sit: Decide, server: VendorServer, database: Database
+) -> None:
+    """Its second attempt finds the card that its first one made, also where it asks again."""
+    asked: list[str] = []
+    server.play({"*": partial(voting, {}, asked)})
+    sit(key="monday")
+    first = sit(again=True, key="again")
+    assert len(asked) == 12
+    assert sit(again=True, key="again") == first and len(asked) == 12
+    sit(again=True, key="another")
+    assert len(asked) == 18 and len(card_table.cards(database)) == 3
+
+
+@pytest.mark.parametrize("risk", ["balanced", "aggressive"])
+def test_a_seat_that_failed_is_asked_again_and_no_other_is_paid_twice(
+    sit: Decide, server: VendorServer, database: Database, risk: str
+) -> None:
+    server.play({"*": partial(voting, {("sentiment", 1): Status(400)}, [])})
+    part = sit(ANTHROPIC, key="first")
+    assert part.source_type == "PARTIAL" and [one.failed for one in part.seats] == [0, 1, 0]
+    asked: list[str] = []
+    server.play({"*": partial(voting, {}, asked)})
+    whole = sit(ANTHROPIC, risk, key=risk)
+    assert asked == ["sentiment", "sentiment"] and whole.source_type == "COMMITTEE"
+    booked = database.spent("default", database.now() - HOUR, stages=("committee",))
+    assert whole.cost_usd == pytest.approx(booked)
+    assert sit(ANTHROPIC, risk, key="third") == whole and len(asked) == 2
+    cards = card_table.cards(database)
+    assert [row["card_id"] for row in cards if row["asked"] == cards[0]["asked"]].count(
+        whole.card_id
+    ) == 1
+
+
+@pytest.mark.parametrize("document", ["{}", "null", '{"schema_version": "1.0"}'])
+def test_a_card_that_cannot_be_read_is_made_anew(
+    sit: Decide, server: VendorServer, database: Database, document: str
+) -> None:
+    asked: list[str] = []
+    server.play({"*": partial(voting, {}, asked)})
+    card = sit(key="first")
+    database.change("UPDATE cards SET document = ?", document)
+    again = sit(key="second")
+    assert len(asked) == 6, "its votes are stored"
+    assert again.card_id == card.card_id and again.final_statement == card.final_statement
+    (row,) = card_table.cards(database)
+    assert json.loads(row["document"])["card_id"] == card.card_id
+
+
+def test_a_card_names_who_voted_and_a_question_who_is_asked(
+    sit: Decide, server: VendorServer, monkeypatch: Any
+) -> None:
+    """After its pauses a busy vendor is stood in for; a seat may have a model of its own."""
+    monkeypatch.setattr(debate, "PAUSES_S", (0.01, 0.02))
+    asked: list[str] = []
+
+    def answers(exchange: Exchange) -> Any:
+        busy = exchange.vendor == ANTHROPIC
+        asked.append(f"{exchange.vendor} {seat_of(exchange)}")
+        return Status(429) if busy else voting({}, [], exchange)
+
+    server.play({"*": answers})
+    own = {"role_models": {"committee.valuation": "google:gemini-3.8-flash"}}
+    spares = {"fallback_models": ("openai:one",)}
+    card = sit(agents=vendor_line.agents(ANTHROPIC, **own, **spares), rounds=1)
+    assert card.models == ("google:gemini-3.8-flash", "openai:one")
+    assert asked.count(f"{ANTHROPIC} sentiment") == 3
+    assert asked.count(f"{OPENAI} sentiment") == 1 and asked.count(f"{GOOGLE} valuation") == 1
+    other = sit(agents=vendor_line.agents(ANTHROPIC, **spares), rounds=1)
+    assert other.card_id != card.card_id and other.models == ("openai:one",)
+    rules = {"role_models": {"committee.valuation": "rules:any"}}
+    assert sit(agents=vendor_line.agents(OPENAI, **rules)).source_type == "RULES"
 
 
 def test_a_card_of_the_past_is_of_the_rules_or_marked_as_hindsight(

@@ -245,6 +245,21 @@ def follow(database: Database, home: Path, number: int) -> list[str]:
     return [line[7:] for line in answer.text.split("\n") if line.startswith("event: ")]
 
 
+def test_a_job_has_no_stream_before_it_sits_though_one_like_it_had(
+    database: Database, tmp_path: Path
+) -> None:
+    first = ask(database, tmp_path)
+    key = key_of(job.COMMITTEE, ASKED)
+    CommitteeStream(database, key).decision(made_up.stored(database))
+    job_table.end_job(database, first, "running", "done", "It is decided.")
+    second = ask(database, tmp_path)
+    backing = PageContext(tmp_path, database, DeskSettings(), None, environment={})
+    client = open_app(ScriptedView(), scope="read", backing=backing).test_client()
+    assert follow(database, tmp_path, first) == ["decision"]
+    assert client.get(f"/api/v1/committee/{second}/stream").status_code == 404
+    assert CommitteeStream(database, key).id != f"committee-{first}"
+
+
 @pytest.mark.parametrize(
     ("how", "code"), [("cancel", "CANCELLED"), ("late", "TIMEOUT"), ("die", "LOST")]
 )

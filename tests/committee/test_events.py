@@ -46,7 +46,7 @@ PAYLOADS = {
     ),
     "agent_start": closed(**AGENT),
     "thinking": closed(**AGENT, seconds=NUMBER),
-    "insight_extracted": closed(**AGENT, vote=closed(
+    "insight_extracted": closed(**AGENT, asked=TEXT, model=TEXT, usd=NUMBER, vote=closed(
         stance={"enum": [-1, 0, 1]}, confidence=TEXT, points_for=TEXTS, points_against=TEXTS
     )),
     "agent_complete": closed(**AGENT, summary=TEXT),
@@ -161,17 +161,24 @@ def test_a_second_attempt_goes_on_in_the_stream_that_was_left_open(
 
 @pytest.mark.parametrize("ended", [True, False])
 def test_votes_are_taken_of_the_same_question_alone(database: Database, *, ended: bool) -> None:
-    """The same job asked of another day's evidence, whether or not the first came to its end."""
-    for asked, stance in (("monday", 1), ("tuesday", -1)):
-        stream = CommitteeStream(database, "key")
-        assert stream.votes(asked) == {}
+    """Of another day's evidence and of another risk profile, and after two jobs that were lost."""
+    for key, asked, seat, stance in (
+        ("key", "monday", "valuation", 1), ("other", "monday", "sentiment", 0),
+        ("key", "tuesday", "valuation", -1),
+    ):  # fmt: skip
+        stream = CommitteeStream(database, key)
+        assert not stream.has_begun(asked)
         stream.tell("committee_start", asked=asked)
-        stream.tell("insight_extracted", agent="valuation", round=1, vote={"stance": stance})
+        assert stream.has_begun(asked) and not stream.has_begun("wednesday")
+        vote = {"asked": asked, "vote": {"stance": stance}, "model": "a:b", "usd": 0.5}
+        stream.tell("insight_extracted", agent=seat, round=1, **vote)
         if ended:
             stream.error("CANCELLED", "cancelled", recoverable=True)
-    found = CommitteeStream(database, "key")
-    assert found.votes("tuesday") == {("valuation", 1): {"stance": -1}}
-    assert found.votes("wednesday") == {}
+    found = CommitteeStream(database, "third")
+    stances = {key: one["vote"]["stance"] for key, one in found.votes("monday").items()}
+    assert stances == {("valuation", 1): 1, ("sentiment", 1): 0}
+    assert [*found.votes("tuesday")] == [("valuation", 1)]
+    assert found.votes("wednesday") == {} and not found.has_begun("monday")
 
 
 def test_a_stream_of_a_desk_that_is_gone_gets_its_end_from_the_next(database: Database) -> None:

@@ -50,9 +50,7 @@ def test_the_work_makes_a_card_and_says_what_it_comes_to(home: Path) -> None:
     request = job.check(home, {"symbol": "BTCUSD"})
     assert request.title == "BTCUSD" and request.parameters["risk"] == "balanced"
     done = job.run(home, request.parameters, lambda stage, *_: told.append(stage))
-    assert done.says == (
-        "BTCUSD: no quorum, fewer than two seats have enough evidence to vote. Decision: hold."
-    )
+    assert done.says == "BTCUSD: no quorum, fewer than two seats voted. Decision: hold."
     assert told == ["reads the evidence"]
     with closing(open_home(home)) as database:
         row = card_table.card(database, done.made)

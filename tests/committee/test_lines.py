@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.worlds import demo_orders
+from torra.clock import iso
 from torra.committee.deciding import example_card
 from torra.dashboard.view.backing import PageContext
 from torra.store.research import cards as card_table
@@ -21,7 +23,10 @@ def pages(tmp_path: Path) -> PageContext:
 
 
 def store(pages: PageContext, symbol: str, **more: Any) -> None:
-    changes = {"symbol": symbol, "card_id": f"{symbol}-{len(more)}", **more}
+    valid = iso(pages.now() + timedelta(days=1))
+    changes = {
+        "symbol": symbol, "card_id": f"{symbol}-{len(more)}", "valid_until": valid, **more,
+    }  # fmt: skip
     card = example_card("balanced").model_copy(update=changes)
     card_table.add_card(pages.database, {
         "card_id": card.card_id, "asked": card.card_id, "symbol": card.symbol,
@@ -38,6 +43,27 @@ def test_a_card_has_a_line_on_home_on_its_symbol_and_on_an_approval(pages: PageC
         text = demo_orders.text_of(pages, address)
         assert LINE in text and 'href="/cards/BTCUSD-0"' in text
         assert "Decision hold" in text
+
+
+def test_the_card_of_the_newest_evidence_is_shown_while_it_is_valid(
+    pages: PageContext,
+) -> None:
+    store(pages, "BTCUSD", evidence_until="2026-03-02T00:00:00Z", lean="buy")
+    store(pages, "BTCUSD", evidence_until="2026-02-25T00:00:00Z", lean="reduce", card_id="past")
+    assert LINE in demo_orders.text_of(pages, "/symbol/BTCUSD/H1")
+    for number in (1, 2):
+        pages.database.change("DELETE FROM cards")
+        store(pages, "BTCUSD", valid_until=iso(pages.now() + timedelta(seconds=60 * number - 90)))
+        shown = "The committee leans" in demo_orders.text_of(pages, "/symbol/BTCUSD/H1")
+        assert shown == (number == 2)
+
+
+def test_cards_of_another_version_are_counted_and_not_shown(pages: PageContext) -> None:
+    store(pages, "BTCUSD")
+    store(pages, "BTCUSD", schema_version="1.0")
+    text = demo_orders.text_of(pages, "/committee")
+    assert text.count('href="/cards/') == 1
+    assert "1 card of another version is not shown." in text
 
 
 def test_a_card_of_another_symbol_of_hindsight_or_of_no_quorum_has_none(

@@ -119,6 +119,28 @@ def test_a_citation_stands_on_the_side_to_which_its_fact_leans(known: CommitteeE
     assert sold.vote.weight == pytest.approx(0.75 * 0.3)
 
 
+def test_the_strongest_point_stands_first_in_whatever_order_a_model_names_it(
+    known: CommitteeEvidence,
+) -> None:
+    found = leans("fundamental", known)
+    names = [one for one in found if found[one] > 0.0]
+    assert report(known, points_for=names[::-1]).points_for == tuple(names[:4])
+
+
+@pytest.mark.parametrize("asset", sorted({row.asset for row in ROWS}))
+def test_each_class_can_seat_every_seat_with_what_its_rows_read(asset: str) -> None:
+    """A class with one row of a seat is not without that seat."""
+    with example_desk() as reader:
+        profile = reader.profiles[SYMBOL]
+        spec = profile.symbols[SYMBOL].model_copy(update={"asset": asset})
+        profiles = {SYMBOL: profile.model_copy(update={"symbols": {SYMBOL: spec}})}
+        seated = evidence(replace(reader, profiles=profiles), SYMBOL).facts
+    rows = [row for row in ROWS if row.asset == asset]
+    assert {row.seat for row in rows} == {*SEATS}
+    if sum(row.seat == "valuation" for row in rows) == 1:
+        assert [one.id.partition("/")[2] for one in seated["valuation"]] == ["price.rank_3y"]
+
+
 def test_what_the_evidence_does_not_hold_is_no_citation(known: CommitteeEvidence) -> None:
     found = report(known, points_for=["company.roic_pct", "company.magic", "news.score"])
     assert found.points_for == ("company.roic_pct",)

@@ -7,13 +7,19 @@ vote and of the facts that it cites: no words of a model stand on a card. A card
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from torra.clock import iso
 from torra.committee.evidence import CommitteeEvidence
-from torra.committee.seats import SeatReport, falsifiers_of, feature_of, statement_of
+from torra.committee.seats import (
+    UNGROUNDED,
+    SeatReport,
+    falsifiers_of,
+    feature_of,
+    statement_of,
+)
 from torra.committee.votes import (
     DECISIONS,
     SEATS,
@@ -30,7 +36,7 @@ from torra.committee.votes import (
 from torra.store.connection import to_json
 from torra.tools.contract import Fact, Value
 
-SCHEMA_VERSION: Final = "1.0"
+SCHEMA_VERSION: Final = "1.1"
 RUBRIC_VERSION: Final = "2"
 """Counts up with the limits of seats.csv and with what a seat is asked."""
 
@@ -45,16 +51,17 @@ WHY: Final[Mapping[Reason, str]] = {
     "NONE": "",
     "NO_CONSENSUS": "too few seats agree",
     "LOW_CONFIDENCE": "the seats are not sure enough",
-    "NO_QUORUM": "fewer than two seats have enough evidence to vote",
+    "NO_QUORUM": "fewer than two seats voted",
     "AVOIDED": "the symbol is on the avoid list",
 }
 """Why a card says hold, for people."""
 
 
 class CommitteeQuestion(NamedTuple):
-    """Who is asked of some evidence, and how: VENDOR:MODEL, none where the rules vote.
+    """Who is asked of some evidence, and how: VENDOR:MODEL of each seat, none where the rules vote.
 
-    `again` counts how often it was asked anew; `hindsight`: of a past that the models may know.
+    `again` counts how often it was asked anew; `hindsight`: of a past that the models may know;
+    `stands_in`: the rules vote as no model could be asked.
     """
 
     models: tuple[str, ...] = ()
@@ -62,6 +69,7 @@ class CommitteeQuestion(NamedTuple):
     order: str = ""
     again: int = 0
     hindsight: bool = False
+    stands_in: bool = False
 
 
 RULES: Final = CommitteeQuestion()
@@ -102,7 +110,12 @@ class CardSeat(Value):
 
 
 class DecisionCard(Value):
-    """What the committee says of a symbol; times are ISO with Z, shares 0 to 1."""
+    """What the committee says of a symbol; times are ISO with Z, shares 0 to 1.
+
+    `weights` are those of the seats that did not abstain, scaled to 1. `models` are those that
+    voted, `cost_usd` is what their votes cost; counted anew under another profile they cost nothing
+    more.
+    """
 
     ticker: str
     decision: Decision
@@ -150,32 +163,28 @@ def card_of(
     *,
     now: datetime,
     first: Mapping[Seat, SeatReport | None] | None = None,
-    is_avoided: bool = False,
-    source_type: SourceType = "RULES",
+    models: tuple[str, ...] = (),
     cost_usd: float = 0.0,
     elapsed_ms: float = 0.0,
 ) -> DecisionCard | None:
     """Return the card of some reports; None where every seat that was asked failed.
 
     `reports` has the seats that were asked, None of one that failed; others abstained. `first` has
-    what they said in the first round where there were two.
+    what they said in the first round where there were two, `models` who answered.
     """
-    votes = {
-        seat: SeatVote(None) if report is None else report.vote for seat, report in reports.items()
-    }
-    result = count_votes(votes, profile, is_avoided=is_avoided)
-    if result is None:
-        return None
     seats = tuple(_seat(seat, known, reports, first or reports) for seat in SEATS)
+    name = f"{name_of_question(known, question)}-{question.again}"
+    counted = _counted(seats, profile, known.symbol, name)
+    if counted is None:
+        return None
+    source_type: SourceType = "COMMITTEE" if question.models else "RULES"
+    if question.stands_in:
+        source_type = "RULES_STOOD_IN"
+    elif None in reports.values():
+        source_type = "PARTIAL"
     return DecisionCard(
         ticker=known.symbol,
-        decision=result.decision,
-        confidence=result.confidence,
-        consensus_reached=result.consensus_reached,
         **{f"{one.seat}_summary": one.claim for one in seats},
-        dissenting_opinions=tuple(
-            one.claim for one in seats if one.stance not in (None, result.lean)
-        ),
         key_metrics=KeyMetrics(
             pe=known.numbers.get("company.pe"),
             roe_pct=known.numbers.get("company.roe_pct"),
@@ -185,31 +194,83 @@ def card_of(
         sources=known.sources,
         timestamp=iso(now.replace(microsecond=0)),
         schema_version=SCHEMA_VERSION,
-        card_id=f"{name_of_question(known, question)}-{question.again}-{profile[0]}",
         symbol=known.symbol,
         asset=known.asset,
         evidence_until=iso(known.until),
         valid_until=iso(known.until + VALID_FOR),
         price=known.price,
-        lean=result.lean,
-        why=result.reason,
-        agreement=result.agreement,
-        contested=result.contested,
-        risk_profile=profile,
-        weights=dict(WEIGHTS[profile]),
-        under_other_profiles=_others(votes, profile, is_avoided),
         seats=seats,
         missing=known.missing,
-        source_type="NO_QUORUM" if result.reason == "NO_QUORUM" else source_type,
-        models=question.models,
+        source_type="NO_QUORUM" if counted["why"] == "NO_QUORUM" else source_type,
+        models=models,
         cost_usd=cost_usd,
         elapsed_ms=elapsed_ms,
-        flags=("contested",) if result.contested else (),
         evidence_hash=hash_of_evidence(known),
         rubric_version=RUBRIC_VERSION,
-        final_statement=statement(known.symbol, result),
         hindsight=question.hindsight,
+        **counted,
     )
+
+
+def recount(card: DecisionCard, profile: RiskProfile) -> DecisionCard:
+    """Return the card of the same votes under a risk profile: arithmetic, nothing is paid."""
+    if profile == card.risk_profile:
+        return card
+    name = card.card_id.rpartition("-")[0]
+    return card.model_copy(update=_counted(card.seats, profile, card.symbol, name))
+
+
+def read_card(document: str) -> DecisionCard | None:
+    """Return a stored card; None for one that was altered, or made by another version."""
+    try:
+        card = DecisionCard.model_validate_json(document)
+    except ValueError:
+        return None
+    return card if card.schema_version == SCHEMA_VERSION else None
+
+
+def _counted(
+    seats: Sequence[CardSeat], profile: RiskProfile, symbol: str, name: str
+) -> dict[str, Any] | None:
+    """Return the fields of a card that a risk profile decides; None where all failed."""
+    stances = {word: stance for stance, word in DECISIONS.items()}
+    votes = {
+        one.seat: SeatVote(
+            stances[one.stance] if one.stance else None,
+            one.confidence or "low",
+            UNGROUNDED not in one.flags,
+        )
+        for one in seats
+        if one.counted
+    }
+    results = {each: count_votes(votes, each) for each in PROFILES}
+    result = results.pop(profile)
+    if result is None:
+        return None
+    whole = sum(WEIGHTS[profile][seat] for seat in votes) or 1.0
+    return {
+        "decision": result.decision,
+        "confidence": result.confidence,
+        "consensus_reached": result.consensus_reached,
+        "dissenting_opinions": tuple(
+            one.claim for one in seats if one.stance not in (None, result.lean)
+        ),
+        "card_id": f"{name}-{profile[0]}",
+        "lean": result.lean,
+        "why": result.reason,
+        "agreement": result.agreement,
+        "contested": result.contested,
+        "risk_profile": profile,
+        "weights": {
+            seat: round(WEIGHTS[profile][seat] / whole, 4) if seat in votes else 0.0
+            for seat in SEATS
+        },
+        "under_other_profiles": {
+            other: one.decision for other, one in results.items() if one is not None
+        },
+        "flags": ("contested",) if result.contested else (),
+        "final_statement": statement(symbol, result, [one.stance for one in seats]),
+    }
 
 
 def hash_of_evidence(known: CommitteeEvidence) -> str:
@@ -225,50 +286,25 @@ def name_of_question(known: CommitteeEvidence, question: CommitteeQuestion) -> s
     return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 
-def reports_of(card: DecisionCard) -> dict[Seat, SeatReport | None]:
-    """Return the reports that a card was counted from, without a model's words."""
-    stances = {word: stance for stance, word in DECISIONS.items()}
-    return {
-        one.seat: SeatReport(
-            seat=one.seat, stance=stances[one.stance], trust=one.confidence, claim=one.claim,
-            points_for=one.points_for, points_against=one.points_against, flags=one.flags,
-        )
-        if one.stance and one.confidence
-        else None
-        for one in card.seats
-        if one.counted
-    }  # fmt: skip
-
-
-def statement(symbol: str, result: VoteResult) -> str:
-    """Return what the votes come to in one or two sentences, from numbers alone."""
+def statement(symbol: str, result: VoteResult, stances: Sequence[Decision | None]) -> str:
+    """Return what votes of these stances come to in one or two sentences, from numbers alone."""
     shares = f"agreement {result.agreement:.2f}, confidence {result.confidence:.2f}"
     if result.reason == "NO_QUORUM":
         return f"{symbol}: no quorum, {WHY[result.reason]}. Decision: hold."
     if result.reason == "NONE":
         return f"{symbol}: {result.decision} ({shares})."
-    return f"{symbol} leans to {result.lean} ({shares}). Decision: hold, as {WHY[result.reason]}."
+    lean = result.lean if result.lean in stances else "no side"
+    return f"{symbol} leans to {lean} ({shares}). Decision: hold, as {WHY[result.reason]}."
 
 
 def voters(card: DecisionCard) -> str:
     """Return who voted, and what it cost."""
     if not card.models:
-        stood_in = card.source_type == "RULES_STOOD_IN"
-        return f"The rules {'stood in, as no model could be asked' if stood_in else 'voted'}: free."
+        if card.source_type != "RULES_STOOD_IN":
+            return "The rules voted: free."
+        return "The rules stood in for free: no model could be asked, and `torra doctor` says why."
     past = " They may know what came after: it counts for nothing." if card.hindsight else ""
     return f"{', '.join(card.models)} voted for {card.cost_usd:.4f} USD.{past}"
-
-
-def _others(
-    votes: Mapping[Seat, SeatVote], profile: RiskProfile, is_avoided: bool
-) -> dict[RiskProfile, Decision]:
-    """Return the decision of the same votes under each other risk profile."""
-    results = {
-        other: count_votes(votes, other, is_avoided=is_avoided)
-        for other in PROFILES
-        if other != profile
-    }
-    return {other: result.decision for other, result in results.items() if result is not None}
 
 
 def _seat(

@@ -12,7 +12,7 @@ was reported last. Pure functions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import date, timedelta
 from itertools import pairwise
 from typing import Final
 
@@ -26,7 +26,7 @@ YEARS: Final = tuple(timedelta(days=round(365.25 * back)) for back in (4, 3, 2, 
 FEWEST_YEARS: Final = 4
 NEAR_END: Final = timedelta(days=20)
 """How long before the newest year the years ended that are looked at, how many must be known, and
-by how much their ends may miss.
+by how much their ends may miss. A year between two others that is not known ends no pair.
 """
 
 HELD: Final = 0.02
@@ -39,6 +39,7 @@ FEWEST_STOCKS: Final = 4
 """Stocks, its own among them, that must have a multiple before it is ranked."""
 
 Numbers = Mapping[str, float | str | None]
+Ratios = Mapping[str, float | None]
 
 
 def moat(known: Course) -> dict[str, float]:
@@ -48,15 +49,26 @@ def moat(known: Course) -> dict[str, float]:
     """
     ratios = {company.ends: company.ratios for company in known.values()}
     ends = [max(ratios) - back for back in YEARS] if ratios else []
-    years = [day for end in ends for day in ratios if abs(day - end) <= NEAR_END]
+    years = [_year(ratios, end) for end in ends]
     found = {}
     for name, ratio in MARGINS.items():
-        values = [value for day in years if (value := ratios[day].get(ratio)) is not None]
-        if len(values) >= FEWEST_YEARS:
-            held = [later >= earlier - HELD * abs(earlier) for earlier, later in pairwise(values)]
-            found[f"moat.{name}_spread"] = max(values) - min(values)
+        values = [year.get(ratio) for year in years]
+        known_ones = [value for value in values if value is not None]
+        if len(known_ones) >= FEWEST_YEARS:
+            held = [
+                later >= earlier - HELD * abs(earlier)
+                for earlier, later in pairwise(values)
+                if earlier is not None and later is not None
+            ]
+            found[f"moat.{name}_spread"] = max(known_ones) - min(known_ones)
             found[f"moat.{name}_held"] = 100.0 * sum(held) / len(held)
     return found
+
+
+def _year(ratios: Mapping[date, Ratios], end: date) -> Ratios:
+    """Return the ratios of the year that ended nearest to a day, {} where none ended near it."""
+    nearest = min(ratios, key=lambda day: abs(day - end))
+    return ratios[nearest] if abs(nearest - end) <= NEAR_END else {}
 
 
 def peers_rank(own: Numbers, peers: Sequence[Numbers]) -> float | None:

@@ -23,6 +23,7 @@ from torra.committee import fundamental_seat, sentiment_seat, valuation_seat
 from torra.committee.evidence import CommitteeEvidence
 from torra.committee.seats import (
     LONGEST_CLAIM,
+    NO_SECOND,
     STANCES,
     SeatReport,
     feature_of,
@@ -54,6 +55,9 @@ LATE: Final = 1.1
 PAUSES_S: Final = (1.0, 2.0, 4.0)
 """Real seconds before a busy vendor is asked again."""
 
+STANDS_IN: Final = frozenset(("BUSY", "NETWORK", *ACCOUNT_FAULTS))
+"""Failures of a vendor after which the next one of the profile is asked."""
+
 FORM: Final = (
     'The reply: {"stance": 1 buy, 0 hold or -1 reduce, "confidence": "high"|"medium"|"low", '
     '"claim": one sentence of at most 40 words, "points_for": ids of listed evidence for your '
@@ -65,6 +69,9 @@ SECOND: Final = (
     "not cited yet. Answer anew, in full."
 )
 
+NOBODY: Final = OffTickReply(None)
+"""The reply of nobody: no vendor stands in."""
+
 Tell = Callable[..., None]
 """Takes an event of a committee: its name, then its fields by name."""
 
@@ -73,9 +80,19 @@ class AskSeat(Protocol):
     """Asks a seat's model once, and waits until a moment of the clock's monotonic seconds."""
 
     def __call__(
-        self, role: Role, prompt: Prompt, schema: Mapping[str, Any], number: int, deadline: float
+        self,
+        role: Role,
+        prompt: Prompt,
+        schema: Mapping[str, Any],
+        number: int,
+        deadline: float,
+        *,
+        stands_in: bool = False,
     ) -> OffTickReply:
-        """Return what became of the request; never raises for a vendor's fault."""
+        """Return what became of the request; never raises for a vendor's fault.
+
+        `stands_in`: ask who stands in for the seat's vendor; NOBODY where nobody does.
+        """
         ...
 
 
@@ -83,12 +100,14 @@ class AskSeat(Protocol):
 class SeatDebate:
     """What the seats said: in the first round, and what counts after the last one.
 
-    None is a seat that failed; `triggers` has the code of its failure. `usd` is what was paid.
+    None is a seat that failed; `triggers` has the code of its failure. `models` are those whose
+    answers were votes, `usd` is what was paid.
     """
 
     first: Mapping[Seat, SeatReport | None]
     last: Mapping[Seat, SeatReport | None]
     triggers: Mapping[Seat, str] = field(default_factory=dict)
+    models: tuple[str, ...] = ()
     usd: float = 0.0
 
 
@@ -115,7 +134,7 @@ def debate(
         call_s=call_s,
     )  # fmt: skip
     replies, first = asking(1, seated, {})
-    usd = sum(one.usd for one in replies.values())
+    asked = [*replies.values()]
     triggers = {seat: replies[seat].trigger or "GARBAGE" for seat in seated if not first[seat]}
     last = dict(first)
     spoke = {seat: report for seat, report in first.items() if report is not None}
@@ -123,11 +142,12 @@ def debate(
     goes_on = rounds > 1 and len(spoke) > 1 and not {*triggers.values()} & ACCOUNT_FAULTS
     if goes_on and clock.monotonic() < end:
         replies, second = asking(2, [*spoke], spoke)
-        usd += sum(one.usd for one in replies.values())
+        asked += replies.values()
         for seat, report in second.items():
-            if report is not None:
-                last[seat] = second_vote(spoke[seat], report, known)
-    return SeatDebate(first, last, triggers, usd)
+            flags = (*spoke[seat].flags, NO_SECOND)
+            last[seat] = report or spoke[seat].model_copy(update={"flags": flags})
+    models = sorted({one.model for one in asked if one.model})
+    return SeatDebate(first, last, triggers, (*models,), sum(one.usd for one in asked))
 
 
 def _round(
@@ -146,7 +166,8 @@ def _round(
 ) -> tuple[dict[Seat, OffTickReply], dict[Seat, SeatReport | None]]:
     """Ask seats that know what was said; one whose answer is not there at the round's end has none.
 
-    Each is asked alone where they speak in turn, and all at once where they do not.
+    Each is asked alone where they speak in turn, and all at once where they do not. A report of the
+    second round is the vote that counts then.
     """
     until = min(end, clock.monotonic() + round_s)
     replies, reports = dict[Seat, OffTickReply](), dict[Seat, SeatReport | None]()
@@ -163,7 +184,10 @@ def _round(
         wait(answers.values(), max(0.0, left))
         for seat, answer in answers.items():
             replies[seat] = _result(answer)
-            report = reports[seat] = report_of(replies[seat].document, seat, known)
+            report = report_of(replies[seat].document, seat, known)
+            if report and seat in spoke:
+                report = second_vote(spoke[seat], report, known)
+            reports[seat] = report
             if report is None:
                 error = replies[seat].trigger or "GARBAGE"
                 tell("agent_error", agent=seat, round=number, error=error)
@@ -196,18 +220,23 @@ def _reply(
     until: float,
     call_s: float,
 ) -> OffTickReply:
-    """Ask one seat; a busy vendor is asked again after a pause, within the call's time."""
+    """Ask one seat, within the call's time.
+
+    A busy vendor is asked again after a pause. Then the one that stands in for it is asked.
+    """
     deadline = min(until, clock.monotonic() + call_s)
     schema = reply_schema([*leans(seat, known)])
-    reply = ask(ROLES[seat], prompt, schema, number, deadline)
+    asking = partial(ask, ROLES[seat], prompt, schema, number, deadline)
+    replies = [asking()]
     for pause in PAUSES_S:
-        if reply.trigger != "BUSY" or clock.monotonic() + pause >= deadline:
+        if replies[-1].trigger != "BUSY" or clock.monotonic() + pause >= deadline:
             break
         tell("thinking", agent=seat, round=number, seconds=pause)
         clock.sleep(pause)
-        again = ask(ROLES[seat], prompt, schema, number, deadline)
-        reply = again._replace(usd=again.usd + reply.usd)
-    return reply
+        replies.append(asking())
+    if replies[-1].trigger in STANDS_IN and clock.monotonic() < deadline:
+        replies += (one for one in [asking(stands_in=True)] if one is not NOBODY)
+    return replies[-1]._replace(usd=sum(one.usd for one in replies))
 
 
 # --- prompts --------------------------------------------------------------------------------------

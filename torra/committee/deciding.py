@@ -7,9 +7,11 @@ the rules vote. The rules never fail and never cost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,17 +24,17 @@ from torra.committee.card import (
     RULES,
     CommitteeQuestion,
     DecisionCard,
-    SourceType,
     card_of,
     hash_of_evidence,
     name_of_question,
-    reports_of,
+    read_card,
+    recount,
 )
-from torra.committee.debate import ROLES, SeatDebate, Tell, debate
+from torra.committee.debate import NOBODY, ROLES, SeatDebate, Tell, debate
 from torra.committee.evidence import CommitteeEvidence, evidence
 from torra.committee.example import FILES, SYMBOL, example_desk
 from torra.committee.votes import VOTES, RiskProfile
-from torra.desk.models.off_tick import OffTickKey, OffTickReply, open_off_tick
+from torra.desk.models.off_tick import OffTickKey, OffTickModel, OffTickReply, open_off_tick
 from torra.errors import ConfigError, TorraError
 from torra.store.research import cards as card_table
 from torra.tick.spending import streams_of
@@ -56,10 +58,10 @@ class CommitteeError(TorraError):
 class CommitteeDesk:
     """Where a committee sits: the desk as it reads it, and what it asks and books with.
 
-    `tell` takes what happens while it sits, `votes` gives those that an attempt before has stored,
-    `may_ask` says whether the asker still has the right. `again`: ask once more of the same
-    evidence. `as_of` is a moment of the past for which a card is made, `hindsight` that models may
-    be asked of it.
+    `tell` takes what happens while it sits. `votes` gives those that are stored of a question,
+    `has_begun` says whether an attempt before began with it, `may_ask` whether the asker still has
+    the right. `again`: ask once more of the same evidence. `as_of` is a moment of the past for
+    which a card is made, `hindsight` that models may be asked of it.
     """
 
     home: Path
@@ -68,6 +70,7 @@ class CommitteeDesk:
     environment: Mapping[str, str]
     tell: Tell = lambda *_, **__: None
     votes: Callable[[str], Mapping[tuple[str, int], Any]] = lambda _: {}
+    has_begun: Callable[[str], bool] = lambda _: False
     may_ask: Callable[[], bool] = lambda: True
     again: bool = False
     as_of: datetime | None = None
@@ -79,7 +82,6 @@ def by_rules(
     known: CommitteeEvidence,
     risk: RiskProfile,
     question: CommitteeQuestion = RULES,
-    source_type: SourceType = "RULES",
 ) -> DecisionCard:
     """Return the card of some evidence as the rules vote, without key or network.
 
@@ -87,76 +89,83 @@ def by_rules(
     """
     begun = CLOCK.monotonic()
     reports = {seat: seats.by_rules(seat, known) for seat in known.facts}
-    return _made(card_of(
-        known, reports, risk, question, now=reader.now, source_type=source_type,
-        elapsed_ms=_ms(begun),
-    ))  # fmt: skip
+    card = card_of(known, reports, risk, question, now=reader.now, elapsed_ms=_ms(begun))
+    assert card is not None, "rules never fail"  # noqa: S101
+    return card
 
 
 def decide(desk: CommitteeDesk, name: str, risk: RiskProfile) -> DecisionCard:
     """Return the card of an instance and store it; the same evidence asks no model twice.
 
-    Raises ConfigError for an unknown instance, CommitteeError where every model failed or the right
-    to ask is lost, and StoreUnavailable.
+    A seat that failed is asked again by the next request. Raises ConfigError for an unknown
+    instance, CommitteeError where every model failed or the right to ask is lost, and
+    StoreUnavailable.
     """
-    reader, database = desk.reader, desk.database
+    reader = desk.reader
     known = evidence(reader, name, desk.as_of)
     question = _question(desk, known, reader.profiles[reader.instance(name).id].agents)
-    row = card_table.card_of_asked(database, name_of_question(known, question))
-    while row and desk.again:
+    asked, stored = _asked(desk, known, question)
+    while stored and desk.again and not desk.has_begun(asked):
         question = question._replace(again=question.again + 1)
-        row = card_table.card_of_asked(database, name_of_question(known, question))
-    asked = name_of_question(known, question)
+        asked, stored = _asked(desk, known, question)
+    is_own = desk.has_begun(asked)
     desk.tell(
         "committee_start", symbol=known.symbol, evidence_until=iso(known.until), asked=asked,
-        seats=[*known.facts], models=[*question.models], risk_profile=risk,
+        seats=[*known.facts], models=[*dict.fromkeys(question.models)], risk_profile=risk,
     )  # fmt: skip
-    if row is not None:
-        card = DecisionCard.model_validate_json(row["document"])
-        if card.risk_profile != risk:  # the same votes, and nothing to pay
-            card = _made(card_of(
-                known, reports_of(card), risk, question, now=reader.now,
-                source_type=card.source_type,
-            ))  # fmt: skip
+    if stored and (is_own or not any(one.failed for one in stored.seats)):
+        card = recount(stored, risk)
     elif question.models:
         card = _by_models(desk, name, known, question, risk)
     else:
         card = by_rules(reader, known, risk, question)
-    if card.models != question.models:  # rules that stood in are no answer of the models
-        asked = name_of_question(known, RULES._replace(again=question.again))
-    card_table.add_card(database, {
+    if card.source_type == "RULES_STOOD_IN":  # no answer of the models
+        asked = name_of_question(known, _stood_in(question))
+    card_table.add_card(desk.database, {
         "card_id": card.card_id, "asked": asked, "symbol": card.symbol,
         "evidence_until": card.evidence_until, "document": card.model_dump_json(),
     })  # fmt: skip
     return card
 
 
-def _made(card: DecisionCard | None) -> DecisionCard:
-    """Return a card of which a seat has voted."""
-    assert card is not None, "rules never fail, and a card is never of failures alone"  # noqa: S101
-    return card
+def _asked(
+    desk: CommitteeDesk, known: CommitteeEvidence, question: CommitteeQuestion
+) -> tuple[str, DecisionCard | None]:
+    """Return the name of a question, and its card where there is one."""
+    asked = name_of_question(known, question)
+    row = card_table.card_of_asked(desk.database, asked)
+    return asked, read_card(row["document"]) if row else None
 
 
 def _question(
     desk: CommitteeDesk, known: CommitteeEvidence, agents: AgentSettings
 ) -> CommitteeQuestion:
-    """Return who is asked: models as VENDOR:MODEL, or the rules.
+    """Return who is asked: the model of each seat as VENDOR:MODEL, or the rules.
 
-    Raises ConfigError for models and a moment of the past, unless hindsight is allowed.
+    The rules vote where a seat's model is no vendor's. Raises ConfigError for models and a moment
+    of the past, unless hindsight is allowed.
     """
-    role = next(iter(ROLES.values()))
-    vendor, model = route(agents.model(role.id, role.tier), agents.provider)
+    routes = [
+        route(agents.model(role.id, role.tier), agents.provider)
+        for seat, role in ROLES.items()
+        if seat in known.facts
+    ]
     settings = desk.reader.settings.committee
-    if vendor not in VENDORS or not settings.model or len(known.facts) < VOTES:
+    if not settings.model or len(routes) < VOTES or {one for one, _ in routes} - {*VENDORS}:
         return RULES
+    models = tuple(f"{vendor}:{model}" for vendor, model in routes)
     if desk.as_of and not desk.hindsight:
         raise ConfigError(
-            f"{vendor}:{model} may know what came after {iso(desk.as_of)}: say --hindsight for a "
+            f"{models[0]} may know what came after {iso(desk.as_of)}: say --hindsight for a "
             "card that counts for nothing, or set committee.model to false"
         )
     return CommitteeQuestion(
-        (f"{vendor}:{model}",), settings.rounds, settings.order, hindsight=desk.as_of is not None
+        models, settings.rounds, settings.order, hindsight=desk.as_of is not None
     )
+
+
+def _stood_in(question: CommitteeQuestion) -> CommitteeQuestion:
+    return RULES._replace(again=question.again, stands_in=True)
 
 
 def _by_models(
@@ -170,15 +179,12 @@ def _by_models(
     try:
         found = _debated(desk, name, known, question)
     except ConfigError:
-        return by_rules(
-            desk.reader, known, risk, RULES._replace(again=question.again), "RULES_STOOD_IN"
-        )
+        return by_rules(desk.reader, known, risk, _stood_in(question))
     if not desk.may_ask():
         raise CommitteeError(UNAUTHORIZED, "the token that asked for this card was taken back")
     card = card_of(
         known, found.last, risk, question, now=desk.reader.now, first=found.first,
-        source_type="PARTIAL" if found.triggers else "COMMITTEE",
-        cost_usd=round(found.usd, 9), elapsed_ms=_ms(begun),
+        models=found.models, cost_usd=round(found.usd, 9), elapsed_ms=_ms(begun),
     )  # fmt: skip
     if card is None:
         why = ", ".join(f"{seat} {code}" for seat, code in found.triggers.items())
@@ -190,33 +196,61 @@ def _debated(
     desk: CommitteeDesk, name: str, known: CommitteeEvidence, question: CommitteeQuestion
 ) -> SeatDebate:
     """Ask the models of the seats; raises ConfigError where the vendor cannot be opened."""
-    item = desk.reader.instance(name)
-    paying = item.profile, desk.reader.profiles[item.id].agents
-    what = f"{known.symbol}|{hash_of_evidence(known)[:12]}|{question.again}"
     seat_of = {role.id: seat for seat, role in ROLES.items()}
-    votes = desk.votes(name_of_question(known, question))
-    with open_off_tick(
-        desk.home, desk.database, desk.environment, paying, OffTickKey("committee", what),
-        *ROLES.values(), streams=streams_of(desk.reader.instances, item.profile),
-    ) as asks:  # fmt: skip
+    asked = name_of_question(known, question)
+    votes = desk.votes(asked)
+    with _models(desk, name, known, question) as (asks, spares):
 
         def ask(
-            role: Role, prompt: Prompt, schema: Mapping[str, Any], number: int, deadline: float
-        ) -> OffTickReply:
+            role: Role, prompt: Prompt, schema: Mapping[str, Any], number: int, deadline: float,
+            *, stands_in: bool = False,
+        ) -> OffTickReply:  # fmt: skip
             seat = seat_of[role.id]
-            if vote := votes.get((seat, number)):
-                return OffTickReply(vote)
+            if stored := votes.get((seat, number)):
+                return OffTickReply(stored["vote"], usd=stored["usd"], model=stored["model"])
             if not desk.may_ask():
                 return OffTickReply(None, UNAUTHORIZED)
-            reply = asks[role.id].ask(prompt, schema, role=role, deadline=deadline, round=number)
+            model = (spares if stands_in else asks).get(role.id)
+            if model is None:
+                return NOBODY
+            reply = model.ask(prompt, schema, role=role, deadline=deadline, round=number)
             if report := seats.report_of(reply.document, seat, known):
-                desk.tell("insight_extracted", agent=seat, round=number, vote=seats.vote_of(report))
+                desk.tell(
+                    "insight_extracted", agent=seat, round=number, asked=asked,
+                    vote=seats.vote_of(report), model=reply.model, usd=reply.usd,
+                )  # fmt: skip
             return reply
 
         return debate(
             known, ask, CLOCK, rounds=question.rounds, in_turn=question.order == "in_turn",
             tell=desk.tell,
         )  # fmt: skip
+
+
+@contextmanager
+def _models(
+    desk: CommitteeDesk, name: str, known: CommitteeEvidence, question: CommitteeQuestion
+) -> Iterator[tuple[Mapping[str, OffTickModel], Mapping[str, OffTickModel]]]:
+    """Open the model of each seat, and those that stand in; raises ConfigError."""
+    item = desk.reader.instance(name)
+    agents = desk.reader.profiles[item.id].agents
+    what = f"{known.symbol}|{hash_of_evidence(known)[:12]}|{question.again}"
+    key, streams = OffTickKey("committee", what), streams_of(desk.reader.instances, item.profile)
+    opened = partial(open_off_tick, desk.home, desk.database, desk.environment, streams=streams)
+    with ExitStack() as stack:
+        paying = item.profile, agents
+        asks = stack.enter_context(opened(paying, key, *ROLES.values(), fallback_models=()))
+        spares = dict[str, OffTickModel]()
+        for role in ROLES.values():
+            vendor, _ = route(agents.model(role.id, role.tier), agents.provider)
+            names = [":".join(one) for one in agents.fallbacks(role.tier) if one[0] != vendor]
+            if names:
+                own = {"role_models": {**agents.role_models, role.id: names[0]}}
+                paying = item.profile, agents.model_copy(update=own)
+                spares |= stack.enter_context(
+                    opened(paying, key, role, fallback_models=(*names[1:],))
+                )
+        yield asks, spares
 
 
 def example_card(risk: RiskProfile, files: Path = FILES) -> DecisionCard:

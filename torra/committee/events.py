@@ -3,9 +3,9 @@
 The events are document 004's: committee_start, agent_start, thinking (a busy vendor is asked again
 in so many seconds), insight_extracted (the vote of a reply, as soon as it is there),
 agent_complete, agent_error and debate_round, then `decision` or `error`, the one terminal event.
-Sentences are code's; no words of a model are in them. A stream is found by the key of its job and
-owned by it: where the job ends first, its stream ends with it (torra.store.jobs). A second attempt
-goes on in a stream that has no end yet. Votes that were stored are not paid again.
+Sentences are code's; no words of a model are in them. A job has one stream, which its key owns:
+where the job ends first, its stream ends with it (torra.store.jobs). A second attempt goes on in
+it. Votes that were stored are not paid again, whichever job had them.
 torra.store.streams numbers events without a gap, and the pages serve them
 (torra.dashboard.screens.streaming).
 """
@@ -16,15 +16,13 @@ from typing import Any, Final
 
 from torra.clock import token
 from torra.committee.card import DecisionCard
+from torra.store import jobs as job_table
 from torra.store import streams as stream_table
 from torra.store.connection import Store
 from torra.store.envelopes import Shaped, failure, written
 from torra.store.journal import json_object
 
 KIND: Final = "committee"
-
-MOST: Final = 1_000
-"""Events that are read of a stream: an attempt has 40 at most."""
 
 DECIDED: Final = (
     "card_id", "decision", "lean", "why", "agreement", "confidence", "consensus_reached",
@@ -33,15 +31,27 @@ DECIDED: Final = (
 """Fields of the card that its last event has."""
 
 
+def stream_of_job(number: int) -> str:
+    """Return the id of the stream of a job."""
+    return f"{KIND}-{number}"
+
+
 class CommitteeStream:
     """One stream, written by one attempt of a job at a time."""
 
     def __init__(self, store: Store, job_key: str) -> None:
-        """Go on in the open stream of a job, or begin one; raises StoreUnavailable."""
+        """Go on in the stream of the job of a key that goes on, or begin it.
+
+        A command that asks without a job goes on in the open stream of the key, or begins one.
+        Raises StoreUnavailable.
+        """
         self._store, self._key = store, job_key
         row = stream_table.newest_stream(store, KIND, job_key)
-        self._before = "" if row is None else str(row["stream_id"])
-        self.id = f"{KIND}-{token(8)}" if row is None or row["ended"] else self._before
+        self.job = job_table.job_of_key(store, job_key)
+        if self.job is not None:
+            self.id = stream_of_job(self.job["id"])
+        else:
+            self.id = f"{KIND}-{token(8)}" if row is None or row["ended"] else row["stream_id"]
         stream_table.open_stream(store, self.id, KIND, job_key, job_key)
 
     def tell(self, event: str, **fields: Any) -> None:
@@ -50,16 +60,23 @@ class CommitteeStream:
         self._append(Shaped(event, {**phase, **fields}))
 
     def votes(self, asked: str) -> dict[tuple[str, int], dict[str, Any]]:
-        """Return the votes that the attempt before had on the same question, by seat and round."""
-        found: dict[tuple[str, int], dict[str, Any]] = {}
-        is_same = False
-        for row in stream_table.events_after(self._store, self._before, 0, MOST):
-            payload = json_object(row.payload)
-            if row.event == "committee_start":
-                is_same = payload["asked"] == asked
-            elif is_same and row.event == "insight_extracted":
-                found[payload["agent"], payload["round"]] = payload["vote"]
-        return found
+        """Return what is stored of a question by seat and round: vote, model and usd."""
+        return {
+            (payload["agent"], payload["round"]): payload
+            for _, payload in self._payloads("insight_extracted")
+            if payload.get("asked") == asked
+        }
+
+    def has_begun(self, asked: str) -> bool:
+        """Return whether this stream has begun with a question: an attempt before asked it."""
+        return any(
+            stream_id == self.id and payload["asked"] == asked
+            for stream_id, payload in self._payloads("committee_start")
+        )
+
+    def _payloads(self, event: str) -> list[tuple[str, dict[str, Any]]]:
+        rows = stream_table.events_named(self._store, KIND, event)
+        return [(row["stream_id"], json_object(row["payload"])) for row in rows]
 
     def decision(self, card: DecisionCard) -> None:
         """End the stream with a card."""

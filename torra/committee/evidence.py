@@ -49,7 +49,7 @@ REAL_YIELD: Final = "macro.real_yield"
 """What is known of the real yield counts only while gold's price goes against it."""
 
 FEWEST_FACTS: Final = 2
-"""Facts without which a seat abstains: one number alone is no view."""
+"""Facts without which a seat abstains, or all that its class has: one number alone is no view."""
 
 FILING: Final = re.compile(r"edgar \S+ (\d{10})-(\d\d)-(\d{6})")
 ARCHIVE: Final = "https://www.sec.gov/Archives/edgar/data"
@@ -112,7 +112,7 @@ def evidence(reader: DeskReader, name: str, until: datetime | None = None) -> Co
     closes = _closes(reader, item.id, item.timeframes, latest)
     end = _end(closes, latest)
     news = _news(reader, subject, end)
-    shelf = OutsideShelf(reader.database, live=item.feed != "sample")
+    shelf = _shelf(reader, item)
     outside = _outside(shelf, subject, end, closes)
     found = {
         **outside.numbers, **feature_bundle.news_numbers(news), **_own(closes),
@@ -128,12 +128,13 @@ def evidence(reader: DeskReader, name: str, until: datetime | None = None) -> Co
     }
     rows = [row for row in ROWS if row.asset == subject.asset]
     facts = {seat: tuple(_facts(item.id, rows, seat, numbers, end)) for seat in SEATS}
+    fewest = {seat: min(FEWEST_FACTS, sum(row.seat == seat for row in rows)) or 1 for seat in SEATS}
     return CommitteeEvidence(
         symbol=item.symbol,
         asset=subject.asset,
         until=end,
         price=closes[-1][1] if closes else None,
-        facts={seat: those for seat, those in facts.items() if len(those) >= FEWEST_FACTS},
+        facts={seat: those for seat, those in facts.items() if len(those) >= fewest[seat]},
         numbers=numbers,
         missing=tuple(row.feature for row in rows if row.feature not in numbers),
         sources=(*_filings(outside), *_links(news)),
@@ -194,6 +195,12 @@ def _own(closes: Closes) -> dict[str, float | None]:
 # --- beside the chart -----------------------------------------------------------------------------
 
 
+def _shelf(reader: DeskReader, item: Instance) -> OutsideShelf:
+    """Return the outside numbers of the sources that an instance's profile names."""
+    sources = reader.profiles[item.id].outside.sources
+    return OutsideShelf(reader.database, live=item.feed != "sample", sources=sources)
+
+
 def _outside(
     shelf: OutsideShelf, subject: NewsSubject, end: datetime, closes: Closes
 ) -> OutsideView:
@@ -212,7 +219,7 @@ def _peers(reader: DeskReader, own: Instance, outside: OutsideView, end: datetim
         return None
     peers = {
         subject.ticker: _outside(
-            OutsideShelf(reader.database, live=item.feed != "sample"),
+            _shelf(reader, item),
             subject,
             end,
             _closes(reader, item.id, item.timeframes, end),

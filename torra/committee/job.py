@@ -21,7 +21,6 @@ from torra.jobs.at_home import run_at_home
 from torra.jobs.kinds import JobKind, JobRequest, JobResult, Parameters, Tell, by_name, key_of
 from torra.radar.job import RADAR
 from torra.replay import job_kinds
-from torra.store import jobs as job_table
 from torra.store.audit import has_asker
 from torra.store.research import cards as card_table
 
@@ -80,7 +79,8 @@ def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
         key = key_of(COMMITTEE, parameters)
         stream = CommitteeStream(database, key)
         # a job that a command does itself is not running, and needs no token
-        job = job_table.newest_job(database, key=key, state="running") or {"id": 0}
+        is_desks = stream.job and stream.job["state"] == "running"
+        number = stream.job["id"] if stream.job and is_desks else 0
 
         def happened(event: str, **fields: Any) -> None:
             stream.tell(event, **fields)
@@ -89,8 +89,8 @@ def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
 
         as_of = str(parameters["as_of"])
         desk = CommitteeDesk(
-            home, reader(), database, os.environ, happened, stream.votes,
-            partial(has_asker, database, job["id"]),
+            home, reader(), database, os.environ, happened, stream.votes, stream.has_begun,
+            partial(has_asker, database, number),
             again=parameters["again"] == "yes",
             as_of=parse(as_of) if as_of else None, hindsight=parameters["hindsight"] == "yes",
         )  # fmt: skip

@@ -39,9 +39,10 @@ STANCES: Final = {-1: "reduce", 0: "hold", 1: "buy"}
 SWAYED: Final = "swayed"
 UNGROUNDED: Final = "ungrounded"
 DROPPED: Final = "citation dropped"
+NO_SECOND: Final = "no second answer"
 FLAGS: Final = {
     SWAYED: "its first vote counts", UNGROUNDED: "it cites nothing for its vote",
-    DROPPED: "a citation was false",
+    DROPPED: "a citation was false", NO_SECOND: "its first vote counts",
 }  # fmt: skip
 """Flags of a report, each with what it means."""
 
@@ -199,7 +200,7 @@ def report_of(reply: Any, seat: Seat, known: CommitteeEvidence) -> SeatReport | 
     named = [*_texts(reply.get("points_for")), *_texts(reply.get("points_against"))]
     cited = [one for one in dict.fromkeys(named) if one in found]
     flags = [DROPPED] if len(cited) < len(dict.fromkeys(named)) else []
-    for_it, against = _sorted({one: found[one] for one in cited}, stance)
+    for_it, against = _sorted({one: found[one] for one in found if one in cited}, stance)
     if not (for_it if stance else cited):
         flags.append(UNGROUNDED)
     return SeatReport(

@@ -38,7 +38,8 @@ PHASES: Final = {"research": "debate"}
 
 LOST: Final = (
     "producer_lost",
-    "The desk ended while this tick ran. The next desk runs it again if its bar is not too old.",
+    "The process that wrote this ended before it was done. The next desk runs a tick again if its "
+    "bar is not too old.",
 )
 REPLACED: Final = ("producer_lost", "This attempt ended without a result and another one began.")
 UNWRITABLE: Final = ("store", "What this tick told could not be written down.")

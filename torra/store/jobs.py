@@ -91,6 +91,12 @@ def newest_job(store: Store, **columns: str) -> RowDict | None:
     return store.row(f"{ROWS} WHERE {which} ORDER BY id DESC LIMIT 1", *columns.values())
 
 
+def job_of_key(store: Store, key: str) -> RowDict | None:
+    """Return the job of a key that goes on; None where none does."""
+    row = newest_job(store, key=key)
+    return row if row and row["state"] in GOES_ON else None
+
+
 def newest_says(store: Store, kind: str) -> str:
     """Return what the newest job of a kind that was done came to, "" where there is none."""
     job = newest_job(store, kind=kind, state="done")

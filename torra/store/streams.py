@@ -129,6 +129,15 @@ def events_after(store: Store, stream_id: str, seq: int, limit: int = 100) -> li
     )  # fmt: skip
 
 
+def events_named(store: Store, kind: str, event: str, limit: int = 1_000) -> list[RowDict]:
+    """Return the newest events of a name in all streams of a kind: stream_id and payload."""
+    return store.rows(
+        "SELECT stream_id, payload FROM streams s JOIN stream_events e USING (stream_id) "
+        "WHERE kind = ? AND event = ? ORDER BY s.at DESC, seq DESC LIMIT ?",
+        kind, event, limit,
+    )  # fmt: skip
+
+
 def orphans(store: Store, owner: str, limit: int = LOST_AT_ONCE) -> list[str]:
     """Return streams that were left open by others than `owner`, and by no job that goes on."""
     return store.column(

@@ -67,9 +67,9 @@ class DeskReader:
     def instance(self, name: str) -> Instance:
         """Return an instance by its name or symbol, of the desk or hosted; raises ConfigError."""
         every = [*self.instances, *hosted_table.hosted_instances(self.database)]
-        for item in every:
-            if name in (item.id, item.symbol):
-                return item
+        for names in ({one.id: one for one in every}, {one.symbol: one for one in every[::-1]}):
+            if name in names:
+                return names[name]
         known = ", ".join(item.id for item in every)
         raise ConfigError(f"known symbols: {known or 'none'}")
 

@@ -6,14 +6,16 @@ sentences are code's, its symbol and addresses may be a stranger's and are clean
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from agents.features import name_of
-from torra.committee.card import WHY, DecisionCard, voters
-from torra.committee.events import KIND
+from torra.clock import parse
+from torra.committee.card import WHY, DecisionCard, read_card, voters
+from torra.committee.events import stream_of_job
 from torra.committee.job import COMMITTEE, FIELDS, LONGEST, PROFILES
 from torra.committee.seats import FLAGS
 from torra.dashboard.doors.routes import Api, Command, Fields, Route
@@ -22,8 +24,8 @@ from torra.dashboard.trade.orders import person
 from torra.dashboard.view import commanding
 from torra.dashboard.view.commanding import CommandOutcome, command
 from torra.dashboard.view.rendering import backing, desk_page, state
-from torra.jobs.kinds import key_of, parameters_of
 from torra.store import streams as stream_table
+from torra.store.connection import RowDict
 from torra.store.research import cards as card_table
 
 PER_MINUTE: Final = 10
@@ -39,10 +41,13 @@ def committee() -> ResponseReturnValue:
     if state().backing is None:
         return desk_page("committee.html", here=False)
     settings = backing().settings
+    rows = card_table.cards(backing().database)
+    cards = _read(rows)
     return desk_page(
         "committee.html",
         here=True,
-        cards=_cards(),
+        cards=cards,
+        others=len(rows) - len(cards),
         symbols=[one.id for one in settings.instances],
         profiles=PROFILES,
         usual=settings.committee.risk_profile,
@@ -63,7 +68,8 @@ def card(card_id: str) -> ResponseReturnValue:
 
 def api_cards() -> ResponseReturnValue:
     """Answer the newest cards, newest first."""
-    return jsonify(cards=[one.model_dump(mode="json") for one in _cards()])
+    known = _read(card_table.cards(backing().database))
+    return jsonify(cards=[one.model_dump(mode="json") for one in known])
 
 
 def api_card(card_id: str) -> ResponseReturnValue:
@@ -84,35 +90,35 @@ def ask_committee() -> ResponseReturnValue:
 
 
 def committee_stream(number: str) -> ResponseReturnValue:
-    """Follow the committee of a job, from its newest attempt; 404 before it sits."""
+    """Follow the committee of a job, through all its attempts; 404 before it sits."""
     job = jobs.job_row(number)
-    key = key_of(COMMITTEE, parameters_of(job) or {}) if job["kind"] == COMMITTEE.name else ""
-    row = stream_table.newest_stream(backing().database, KIND, key) or abort(404)
+    row = stream_table.stream(backing().database, stream_of_job(job["id"])) or abort(404)
     return streaming.stream(row["stream_id"])
 
 
 def newest_card(symbol: str | None = None) -> DecisionCard | None:
-    """Return the newest card of a quorum that counts, of a symbol or of any; None without one."""
-    known = _cards(symbol or "") if state().backing and symbol != "" else ()
-    return next((one for one in known if one.why != "NO_QUORUM" and not one.hindsight), None)
+    """Return the card of the newest evidence that counts, of a symbol or of any; None without one.
+
+    One counts that has a quorum, is not of hindsight, and is not older than it is valid.
+    """
+    if state().backing is None or symbol == "":
+        return None
+    known = [
+        one
+        for one in _read(card_table.cards(backing().database, symbol or ""))
+        if one.why != "NO_QUORUM" and not one.hindsight and parse(one.valid_until) > backing().now()
+    ]
+    return max(known, key=lambda one: one.evidence_until, default=None)
 
 
-def _cards(symbol: str = "") -> list[DecisionCard]:
-    rows = card_table.cards(backing().database, symbol)
-    return [one for row in rows if (one := _card(row["document"])) is not None]
+def _read(rows: Iterable[RowDict]) -> list[DecisionCard]:
+    """Return the cards of rows that this version reads."""
+    return [one for row in rows if (one := read_card(row["document"])) is not None]
 
 
 def _one(card_id: str) -> DecisionCard:
     row = card_table.card(backing().database, card_id[:CARD_ID]) or abort(404)
-    return _card(row["document"]) or abort(404)
-
-
-def _card(document: str) -> DecisionCard | None:
-    """Return a stored card; None for one that was altered, or made by another version."""
-    try:
-        return DecisionCard.model_validate_json(document)
-    except ValueError:
-        return None
+    return read_card(row["document"]) or abort(404)
 
 
 BODY: Final[Fields] = {

@@ -62,8 +62,9 @@ class OffTickReply(NamedTuple):
     """What became of a request.
 
     `document` is the object that was replied; None where `trigger` says why there is none, "" else.
-    `status` is that of the call, "" where nothing was sent; `usd` is what the ledger counts. `call`
-    is for the table of calls, its `paid_usd` None where the ledger has no row of it.
+    `status` is that of the call, "" where nothing was sent; `usd` is what the ledger counts.
+    `model` is the VENDOR:MODEL that gave the document. `call` is for the table of calls, its
+    `paid_usd` None where the ledger has no row of it.
     """
 
     document: dict[str, Any] | None
@@ -72,6 +73,7 @@ class OffTickReply(NamedTuple):
     usd: float = 0.0
     status: str = ""
     call: Call | None = None
+    model: str = ""
 
 
 @dataclass(kw_only=True)
@@ -145,17 +147,18 @@ class OffTickModel:
         return self._sent(purse, Call(request, self.kind, started), deadline)
 
     def _sent(self, purse: Purse, call: Call, deadline: float) -> OffTickReply:
-        document, trigger = None, ""
+        document, trigger, model = None, "", ""
         try:
             call.completion = self._completion(purse, call, deadline)
             document = door.answered(call.completion, call.request, call.request.symbol or None)
             call.status = ANSWERED
+            model = f"{call.completion.provider}:{call.completion.model}"
         except ModelUnavailable as error:
             call.status, call.detail, trigger = error.reason, error.detail, trigger_of(error)
         call = call.recorded(self.clock.monotonic())
         paid = purse.paid()
         call = replace(call, paid_usd=paid if purse.booked else None)
-        return OffTickReply(document, trigger, call.detail, paid, call.status, call)
+        return OffTickReply(document, trigger, call.detail, paid, call.status, call, model)
 
     def _completion(self, purse: Purse, call: Call, deadline: float) -> Completion:
         """Send a request and wait for its answer; raises ModelUnavailable and only that.

@@ -10,13 +10,14 @@ from torra.store.connection import RowDict, Store
 
 
 def add_card(store: Store, row: RowDict) -> None:
-    """Store a card; one that is there already stays as it is.
+    """Store a card; one of the same id gives way: a seat that had failed was asked again.
 
     Needs card_id, asked, symbol, evidence_until and document (JSON text).
     """
     store.change(
         "INSERT INTO cards (card_id, asked, symbol, evidence_until, at, document) "
-        "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (card_id) DO NOTHING",
+        "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (card_id) DO UPDATE SET document = "
+        "excluded.document, at = excluded.at",
         row["card_id"], row["asked"], row["symbol"], row["evidence_until"], store.moment(),
         row["document"],
     )  # fmt: skip
@@ -28,8 +29,9 @@ def card(store: Store, card_id: str) -> RowDict | None:
 
 
 def card_of_asked(store: Store, asked: str) -> RowDict | None:
-    """Return the first card of what was asked; None where nobody asked it yet."""
-    return store.row("SELECT * FROM cards WHERE asked = ? ORDER BY id LIMIT 1", asked)
+    """Return the newest card of what was asked; None where nobody asked it yet."""
+    sql = "SELECT * FROM cards WHERE asked = ? ORDER BY at DESC, id DESC LIMIT 1"
+    return store.row(sql, asked)
 
 
 def cards(store: Store, symbol: str = "", limit: int = 50) -> list[RowDict]:
