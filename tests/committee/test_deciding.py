@@ -336,11 +336,11 @@ def test_a_card_names_who_voted_and_a_question_who_is_asked(
     own = {"role_models": {"committee.valuation": "google:gemini-3.8-flash"}}
     spares = {"fallback_models": ("openai:one",)}
     card = sit(agents=vendor_line.agents(ANTHROPIC, **own, **spares), rounds=1)
-    assert card.models == ("google:gemini-3.8-flash", "openai:one")
+    assert card.models == ("google:gemini-3.8-flash", "openai-compatible:one")
     assert asked.count(f"{ANTHROPIC} sentiment") == 3
     assert asked.count(f"{OPENAI} sentiment") == 1 and asked.count(f"{GOOGLE} valuation") == 1
     other = sit(agents=vendor_line.agents(ANTHROPIC, **spares), rounds=1)
-    assert other.card_id != card.card_id and other.models == ("openai:one",)
+    assert other.card_id != card.card_id and other.models == ("openai-compatible:one",)
     rules = {"role_models": {"committee.valuation": "rules:any"}}
     assert sit(agents=vendor_line.agents(OPENAI, **rules)).source_type == "RULES"
 
