@@ -86,7 +86,10 @@ COMMITTEE: Final[Table] = {
         ),
         "committee-twice": fault(
             "the same evidence is paid for again",
-            At("torra.committee.deciding:decide", replace("row is not None", "False")),
+            At(
+                "torra.committee.deciding:decide",
+                replace("is_own or not any(one.failed for one in stored.seats)", "False"),
+            ),
             "test_the_same_evidence_asks_no_model_twice_under_any_profile",
         ),
         "committee-revoked": fault(
@@ -96,8 +99,31 @@ COMMITTEE: Final[Table] = {
         ),
         "committee-yesterday": fault(
             "a card is made of votes on other evidence",
-            At("torra.committee.events", replace('payload["asked"] == asked', "True")),
+            At("torra.committee.events", replace('payload.get("asked") == asked', "True")),
             "test_votes_are_taken_of_the_same_question_alone",
+        ),
+        "committee-lost": fault(
+            "a job that was lost after its card asks once more again",
+            At("torra.committee.deciding:decide", replace("not desk.has_begun(asked)", "True")),
+            "test_a_job_that_was_lost_after_its_card_asks_once_more_only_once",
+        ),
+        "committee-part": fault(
+            "a seat that failed is never asked again",
+            At(
+                "torra.committee.deciding:decide",
+                replace("is_own or not any(one.failed for one in stored.seats)", "True"),
+            ),
+            "test_a_seat_that_failed_is_asked_again_and_no_other_is_paid_twice",
+        ),
+        "committee-off": fault(
+            "a source that is switched off votes",
+            At("torra.committee.evidence", replace("profile.outside.sources", "None")),
+            "test_a_source_that_is_switched_off_does_not_vote",
+        ),
+        "committee-impatient": fault(
+            "a busy vendor is not asked again before another stands in",
+            At("torra.committee.debate", replace('replies[-1].trigger != "BUSY"', "True")),
+            "test_a_busy_vendor_is_told_of_with_the_seconds_of_the_pause",
         ),
         "committee-endless": fault(
             "the stream of a job that was cancelled has no end",

@@ -197,8 +197,10 @@ def _own(closes: Closes) -> dict[str, float | None]:
 
 def _shelf(reader: DeskReader, item: Instance) -> OutsideShelf:
     """Return the outside numbers of the sources that an instance's profile names."""
-    sources = reader.profiles[item.id].outside.sources
-    return OutsideShelf(reader.database, live=item.feed != "sample", sources=sources)
+    profile = reader.profiles[item.id]
+    return OutsideShelf(
+        reader.database, live=item.feed != "sample", sources=profile.outside.sources
+    )
 
 
 def _outside(
