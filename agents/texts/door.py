@@ -27,7 +27,11 @@ from ..contracts import Completion, ModelUnavailable, Request
 from .fence import without_nonce
 
 MAX_REPLY_CHARS: Final = 65_536
-"""A longer reply is not read."""
+TOO_DEEP: Final = re.compile(r"(?:[\[{][^\[\]{}]*){100}")
+"""A longer reply is not read, nor one that opens so many brackets and closes none between them.
+
+Only such a one could be nested deeper than Python reads.
+"""
 
 LINE_KEPT: Final = 300
 """Characters kept of a claim, a point, a flag, a cited word or an abstention's reason."""
@@ -169,6 +173,7 @@ def _objects(text: str) -> list[dict[str, Any]]:
         return objects[-1]
 
     decoder, at = json.JSONDecoder(object_pairs_hook=keep), text.find("{")
+    at = -1 if TOO_DEEP.search(text) else at
     while at >= 0:
         end = at + 1
         with contextlib.suppress(ValueError, RecursionError):
@@ -194,6 +199,8 @@ def strict(text: object) -> object:
         raise garbage(f"the reply is {type(text).__name__}, not text")
     if len(text) > MAX_REPLY_CHARS:
         raise garbage(f"the reply has {len(text)} characters")
+    if TOO_DEEP.search(text):
+        raise garbage("the reply is nested too deep")
     try:
         reply = _DECODER.decode(text)
         # A lone surrogate cannot be stored: it is refused here, as text or as an escape.
