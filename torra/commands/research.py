@@ -175,8 +175,9 @@ def _seat_lines(seat: CardSeat, card: DecisionCard) -> Iterator[str]:
     from agents.features import name_of  # noqa: PLC0415
 
     vote = f"{seat.stance}, {seat.confidence} confidence" if seat.stance else "no vote"
+    weight = f" (weight {card.weights[seat.seat]:.2f})" if seat.counted else ""
     dissents = ", dissents" if seat.claim in card.dissenting_opinions else ""
-    yield f"\n{seat.seat}: {vote} (weight {card.weights[seat.seat]:.2f}){dissents}"
+    yield f"\n{seat.seat}: {vote}{weight}{dissents}"
     yield f"  {seat.claim}"
     if seat.points_against:
         yield f"  Against it: {', '.join(map(name_of, seat.points_against))}."

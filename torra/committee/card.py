@@ -154,6 +154,11 @@ class DecisionCard(Value):
     final_statement: str
     hindsight: bool
 
+    @property
+    def side(self) -> str:
+        """Return the lean, for people: "no side" where no seat voted it."""
+        return side_of(self.lean, [one.stance for one in self.seats])
+
 
 def card_of(
     known: CommitteeEvidence,
@@ -293,8 +298,13 @@ def statement(symbol: str, result: VoteResult, stances: Sequence[Decision | None
         return f"{symbol}: no quorum, {WHY[result.reason]}. Decision: hold."
     if result.reason == "NONE":
         return f"{symbol}: {result.decision} ({shares})."
-    lean = result.lean if result.lean in stances else "no side"
-    return f"{symbol} leans to {lean} ({shares}). Decision: hold, as {WHY[result.reason]}."
+    side = side_of(result.lean, stances)
+    return f"{symbol} leans to {side} ({shares}). Decision: hold, as {WHY[result.reason]}."
+
+
+def side_of(lean: Decision, stances: Sequence[Decision | None]) -> str:
+    """Return a lean for people: votes to buy and to reduce of one weight lean to no side."""
+    return lean if lean in stances else "no side"
 
 
 def voters(card: DecisionCard) -> str:
