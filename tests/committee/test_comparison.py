@@ -77,6 +77,19 @@ def test_a_year_of_which_two_ends_are_near_counts_once() -> None:
     assert moat(years)["moat.gross_margin_spread"] == 0.0
 
 
+def test_a_quarter_after_five_years_takes_nothing_away() -> None:
+    """A trailing year that ends with a quarter has no years of quarters behind it."""
+    years = course([40.0, 41.0, 42.0, 43.0, 44.0])
+    before, filed = moat(years), datetime(2026, 5, 1, tzinfo=UTC)
+    newest = years[datetime(2026, 2, 1, tzinfo=UTC)]
+    for margin in (90.0, None):
+        ratios = {"gross_margin_pct": margin}
+        years[filed] = replace(newest, ends=date(2026, 3, 31), filed=filed, ratios=ratios)
+        assert moat(years) == before != {}
+    years[filed] = replace(newest, ends=date(2027, 3, 31), filed=filed)
+    assert moat(years) == {}, "the years are long ago"
+
+
 def test_a_rank_among_peers_is_the_mean_of_the_multiples_that_are_known() -> None:
     own = {"company.pe": 30.0, "company.pb": 4.0, "company.fcf_yield_pct": 2.0}
     peers = [

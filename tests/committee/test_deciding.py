@@ -255,8 +255,9 @@ def test_the_same_evidence_asks_no_model_twice_under_any_profile(
         assert [one.first_stance for one in other.seats] == [one.first_stance for one in card.seats]
     assert server.exchanges == []
     assert len({row["card_id"] for row in card_table.cards(database)}) == 3
-    assert [row["symbol"] for row in card_table.cards(database, SYMBOL, 2)] == [SYMBOL] * 2
+    assert [row["symbol"] for row in card_table.cards(database, SYMBOL, limit=2)] == [SYMBOL] * 2
     assert card_table.cards(database, "OTHER") == []
+    assert card_table.cards(database, SYMBOL, AS_OF) == []
 
 
 def test_again_asks_once_more_of_the_same_evidence(
@@ -305,6 +306,62 @@ def test_a_seat_that_failed_is_asked_again_and_no_other_is_paid_twice(
     ) == 1
 
 
+def test_votes_that_were_paid_count_though_the_job_was_lost_before_its_card(
+    sit: Decide, server: VendorServer, monkeypatch: Any
+) -> None:
+    """The card of the job before, of which a seat had failed, is not taken for its own."""
+    server.play({"*": partial(voting, {("sentiment", 1): Status(400)}, [])})
+    assert sit(key="first").source_type == "PARTIAL"
+    asked: list[str] = []
+    server.play({"*": partial(voting, {}, asked)})
+    with monkeypatch.context() as patch:
+        patch.setattr(card_table, "add_card", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            sit(key="second")
+    assert asked == ["sentiment", "sentiment"]
+    assert sit(key="second").source_type == "COMMITTEE" and len(asked) == 2
+
+
+def test_without_a_key_the_card_of_the_same_evidence_stands_though_a_seat_had_failed(
+    sit: Decide, server: VendorServer, database: Database
+) -> None:
+    server.play({"*": partial(voting, {("sentiment", 1): Status(400)}, [])})
+    part = sit(key="first")
+    for risk in ("balanced", "aggressive"):
+        again = sit(risk=risk, where={}, key=risk)
+        assert again.source_type == "PARTIAL" and again.models == part.models
+    assert again.decision == part.under_other_profiles["aggressive"]
+    stored = [row["card_id"] for row in card_table.cards(database)]
+    assert stored == [again.card_id, part.card_id]
+    server.play({"*": partial(voting, {}, [])})
+    whole = sit(key="last")
+    newest = card_table.cards(database)[0]
+    assert newest["card_id"] == whole.card_id == part.card_id, "the newest stands first"
+
+
+def test_a_card_costs_what_the_ledger_has_of_its_question(
+    sit: Decide, server: VendorServer, database: Database
+) -> None:
+    """Also replies that were no votes, and those of an attempt that was lost."""
+    server.play({"*": partial(voting, {("sentiment", 1): Reply(text="{}")}, [])})
+    part = sit(ANTHROPIC, key="first")
+    server.play({"*": partial(voting, {}, [])})
+    whole = sit(ANTHROPIC, key="second")
+    booked = database.spent("default", database.now() - HOUR, stages=("committee",))
+    assert whole.cost_usd == pytest.approx(booked)
+    assert 0.0 < part.cost_usd < whole.cost_usd
+
+
+def test_again_asks_also_where_the_card_cannot_be_read(
+    sit: Decide, server: VendorServer, database: Database
+) -> None:
+    asked: list[str] = []
+    server.play({"*": partial(voting, {}, asked)})
+    first = sit(key="first")
+    database.change("UPDATE cards SET document = '{}'")
+    assert sit(again=True, key="again").card_id != first.card_id and len(asked) == 12
+
+
 @pytest.mark.parametrize("document", ["{}", "null", '{"schema_version": "1.0"}'])
 def test_a_card_that_cannot_be_read_is_made_anew(
     sit: Decide, server: VendorServer, database: Database, document: str
@@ -336,13 +393,12 @@ def test_a_card_names_who_voted_and_a_question_who_is_asked(
     own = {"role_models": {"committee.valuation": "google:gemini-3.8-flash"}}
     spares = {"fallback_models": ("openai:one",)}
     card = sit(agents=vendor_line.agents(ANTHROPIC, **own, **spares), rounds=1)
-    assert card.models == ("google:gemini-3.8-flash", "openai-compatible:one")
+    assert card.models == ("google:gemini-3.8-flash", "openai_compatible:one")
     assert asked.count(f"{ANTHROPIC} sentiment") == 3
     assert asked.count(f"{OPENAI} sentiment") == 1 and asked.count(f"{GOOGLE} valuation") == 1
     other = sit(agents=vendor_line.agents(ANTHROPIC, **spares), rounds=1)
-    assert other.card_id != card.card_id and other.models == ("openai-compatible:one",)
-    rules = {"role_models": {"committee.valuation": "rules:any"}}
-    assert sit(agents=vendor_line.agents(OPENAI, **rules)).source_type == "RULES"
+    assert other.card_id != card.card_id and other.models == ("openai_compatible:one",)
+    assert sit(agents=vendor_line.agents("rules", **own)).source_type == "RULES"
 
 
 def test_a_card_of_the_past_is_of_the_rules_or_marked_as_hindsight(

@@ -38,6 +38,7 @@ from torra.dashboard.doors import access_file
 from torra.dashboard.view.backing import PageContext
 from torra.jobs import asking
 from torra.jobs import worker as worker_module
+from torra.jobs.at_home import run_at_home
 from torra.jobs.kinds import JobRequest, Parameters, by_name, key_of
 from torra.jobs.process import Bounds
 from torra.jobs.worker import Worker
@@ -258,6 +259,24 @@ def test_a_job_has_no_stream_before_it_sits_though_one_like_it_had(
     assert follow(database, tmp_path, first) == ["decision"]
     assert client.get(f"/api/v1/committee/{second}/stream").status_code == 404
     assert CommitteeStream(database, key).id != f"committee-{first}"
+
+
+def test_a_command_does_the_job_that_waits_for_a_desk_in_its_own_stream(
+    database: Database, tmp_path: Path
+) -> None:
+    """One job, one stream, one end, whoever asked first; the next desk has nothing to do."""
+    asked: Parameters = {"how": ""}
+    number = asking.ask(database, tmp_path, SCRIPTED, asked, ANNA).document["id"]
+    access_file.name_person(tmp_path, "Anna", "approve")
+    command(tmp_path, "--revoke", "Anna")
+    assert not has_asker(database, number)
+    assert run_at_home(tmp_path, SCRIPTED, asked) == "a card"
+    assert (job_table.job(database, number) or {})["state"] == "done"
+    assert has_asker(database, number), "the command line asks too"
+    assert follow(database, tmp_path, number) == ["agent_start", "agent_start", "decision"]
+    run_at_home(tmp_path, SCRIPTED, asked)
+    streams = database.column("SELECT stream_id FROM streams ORDER BY at")
+    assert len(streams) == 2 and streams[0] == f"committee-{number}"
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ PAYLOADS = {
     ),
     "agent_start": closed(**AGENT),
     "thinking": closed(**AGENT, seconds=NUMBER),
-    "insight_extracted": closed(**AGENT, asked=TEXT, model=TEXT, usd=NUMBER, vote=closed(
+    "insight_extracted": closed(**AGENT, asked=TEXT, model=TEXT, vote=closed(
         stance={"enum": [-1, 0, 1]}, confidence=TEXT, points_for=TEXTS, points_against=TEXTS
     )),
     "agent_complete": closed(**AGENT, summary=TEXT),
@@ -170,7 +170,7 @@ def test_votes_are_taken_of_the_same_question_alone(database: Database, *, ended
         assert not stream.has_begun(asked)
         stream.tell("committee_start", asked=asked)
         assert stream.has_begun(asked) and not stream.has_begun("wednesday")
-        vote = {"asked": asked, "vote": {"stance": stance}, "model": "a:b", "usd": 0.5}
+        vote = {"asked": asked, "vote": {"stance": stance}, "model": "a:b"}
         stream.tell("insight_extracted", agent=seat, round=1, **vote)
         if ended:
             stream.error("CANCELLED", "cancelled", recoverable=True)

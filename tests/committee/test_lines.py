@@ -22,14 +22,15 @@ def pages(tmp_path: Path) -> PageContext:
     return demo_orders.build(tmp_path)
 
 
-def store(pages: PageContext, symbol: str, **more: Any) -> None:
-    valid = iso(pages.now() + timedelta(days=1))
+def store(pages: PageContext, symbol: str, days: float = 1.0, **more: Any) -> None:
+    """Store a card of an instance that has its symbol's name, of evidence so many days ago."""
     changes = {
-        "symbol": symbol, "card_id": f"{symbol}-{len(more)}", "valid_until": valid, **more,
+        "symbol": symbol, "instance": symbol, "card_id": f"{symbol}-{len(more)}",
+        "evidence_until": iso(pages.now() - timedelta(days=days)), **more,
     }  # fmt: skip
     card = example_card("balanced").model_copy(update=changes)
     card_table.add_card(pages.database, {
-        "card_id": card.card_id, "asked": card.card_id, "symbol": card.symbol,
+        "card_id": card.card_id, "asked": card.card_id, "instance": card.instance,
         "evidence_until": card.evidence_until, "document": card.model_dump_json(),
     })  # fmt: skip
 
@@ -48,14 +49,22 @@ def test_a_card_has_a_line_on_home_on_its_symbol_and_on_an_approval(pages: PageC
 def test_the_card_of_the_newest_evidence_is_shown_while_it_is_valid(
     pages: PageContext,
 ) -> None:
-    store(pages, "BTCUSD", evidence_until="2026-03-02T00:00:00Z", lean="buy")
-    store(pages, "BTCUSD", evidence_until="2026-02-25T00:00:00Z", lean="reduce", card_id="past")
+    store(pages, "BTCUSD", 2.0, lean="buy")
+    store(pages, "BTCUSD", 3.0, lean="reduce", card_id="past")
+    for number in range(60):
+        store(pages, "BTCUSD", 100.0, card_id=f"long ago {number}")
     assert LINE in demo_orders.text_of(pages, "/symbol/BTCUSD/H1")
-    for number in (1, 2):
+    for days, shown in ((7.1, False), (6.9, True)):
         pages.database.change("DELETE FROM cards")
-        store(pages, "BTCUSD", valid_until=iso(pages.now() + timedelta(seconds=60 * number - 90)))
-        shown = "The committee leans" in demo_orders.text_of(pages, "/symbol/BTCUSD/H1")
-        assert shown == (number == 2)
+        store(pages, "BTCUSD", days)
+        text = demo_orders.text_of(pages, "/symbol/BTCUSD/H1")
+        assert ("The committee leans" in text) == shown
+
+
+def test_two_instances_of_one_symbol_have_a_card_each(pages: PageContext) -> None:
+    store(pages, "BTCUSD", instance="another")
+    assert "The committee leans" not in demo_orders.text_of(pages, "/symbol/BTCUSD/H1")
+    assert ">another</a>" in demo_orders.text_of(pages, "/committee")
 
 
 def test_cards_of_another_version_are_counted_and_not_shown(pages: PageContext) -> None:

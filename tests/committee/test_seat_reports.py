@@ -83,9 +83,7 @@ def test_a_seat_of_which_nothing_is_known_abstains(known: CommitteeEvidence) -> 
 
 def _without(known: CommitteeEvidence, seat: Seat) -> CommitteeEvidence:
     facts = {name: those for name, those in known.facts.items() if name != seat}
-    return CommitteeEvidence(
-        known.symbol, known.asset, known.until, known.price, facts, known.numbers, (), ()
-    )
+    return replace(known, facts=facts)
 
 
 # --- replies --------------------------------------------------------------------------------------
@@ -139,6 +137,15 @@ def test_each_class_can_seat_every_seat_with_what_its_rows_read(asset: str) -> N
     assert {row.seat for row in rows} == {*SEATS}
     if sum(row.seat == "valuation" for row in rows) == 1:
         assert [one.id.partition("/")[2] for one in seated["valuation"]] == ["price.rank_3y"]
+
+
+def test_a_dropped_citation_stays_dropped_when_a_vote_is_read_again(
+    known: CommitteeEvidence,
+) -> None:
+    for found in (report(known), report(known, points_for=["company.roic_pct", "of my own"])):
+        again = report_of(vote_of(found), "fundamental", known)
+        assert again is not None and "of my own" not in str(vote_of(found))
+        assert (again.vote, again.flags, again.cited) == (found.vote, found.flags, found.cited)
 
 
 def test_what_the_evidence_does_not_hold_is_no_citation(known: CommitteeEvidence) -> None:

@@ -27,7 +27,7 @@ def work(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
         while parameters["how"] == "hang" and not (home / "go on").exists():
             time.sleep(0.02)
         stream.decision(cards.stored(database))
-    return JobResult("It is decided.")
+    return JobResult("It is decided.", "a card")
 
 
 def check(_: Path, asked: Parameters) -> JobRequest:

@@ -130,6 +130,7 @@ class DecisionCard(Value):
     timestamp: str
     schema_version: str
     card_id: str
+    instance: str
     symbol: str
     asset: str
     evidence_until: str
@@ -199,6 +200,7 @@ def card_of(
         sources=known.sources,
         timestamp=iso(now.replace(microsecond=0)),
         schema_version=SCHEMA_VERSION,
+        instance=known.instance,
         symbol=known.symbol,
         asset=known.asset,
         evidence_until=iso(known.until),
@@ -281,7 +283,8 @@ def _counted(
 def hash_of_evidence(known: CommitteeEvidence) -> str:
     """Return the name of some evidence: the first half of the SHA-256 of all that seats read."""
     facts = [one.model_dump() for seat in SEATS for one in known.facts.get(seat, ())]
-    text = to_json([known.symbol, iso(known.until), known.price, facts, [*known.sources]])
+    told = [known.instance, known.symbol, iso(known.until), known.price, facts, [*known.sources]]
+    text = to_json(told)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

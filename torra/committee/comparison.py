@@ -22,6 +22,7 @@ from torra.evidence.outside_numbers import rank_of
 MARGINS: Final = {"gross_margin": "gross_margin_pct", "roic": "roic_pct"}
 """What a moat is read of: the name within a feature, and the ratio of a company."""
 
+YEAR: Final = timedelta(days=365)
 YEARS: Final = tuple(timedelta(days=round(365.25 * back)) for back in (4, 3, 2, 1, 0))
 FEWEST_YEARS: Final = 4
 NEAR_END: Final = timedelta(days=20)
@@ -45,23 +46,26 @@ Ratios = Mapping[str, float | None]
 def moat(known: Course) -> dict[str, float]:
     """Return how far yearly margins were spread and how often they held, by feature.
 
-    A margin of which fewer than four yearly values are known has neither.
+    The five years end with the newest that has four known ones: a quarter's report alone has no
+    years behind it. A margin of which fewer are known has neither.
     """
     ratios = {company.ends: company.ratios for company in known.values()}
-    ends = [max(ratios) - back for back in YEARS] if ratios else []
-    years = [_year(ratios, end) for end in ends]
+    newest = max(ratios, default=date.min)
+    ends = sorted((end for end in ratios if newest - end < YEAR), reverse=True)
     found = {}
     for name, ratio in MARGINS.items():
-        values = [year.get(ratio) for year in years]
-        known_ones = [value for value in values if value is not None]
-        if len(known_ones) >= FEWEST_YEARS:
-            held = [
-                later >= earlier - HELD * abs(earlier)
-                for earlier, later in pairwise(values)
-                if earlier is not None and later is not None
-            ]
-            found[f"moat.{name}_spread"] = max(known_ones) - min(known_ones)
-            found[f"moat.{name}_held"] = 100.0 * sum(held) / len(held)
+        for end in ends:
+            values = [_year(ratios, end - back).get(ratio) for back in YEARS]
+            known_ones = [value for value in values if value is not None]
+            if len(known_ones) >= FEWEST_YEARS:
+                held = [
+                    later >= earlier - HELD * abs(earlier)
+                    for earlier, later in pairwise(values)
+                    if earlier is not None and later is not None
+                ]
+                found[f"moat.{name}_spread"] = max(known_ones) - min(known_ones)
+                found[f"moat.{name}_held"] = 100.0 * sum(held) / len(held)
+                break
     return found
 
 

@@ -101,14 +101,13 @@ class SeatDebate:
     """What the seats said: in the first round, and what counts after the last one.
 
     None is a seat that failed; `triggers` has the code of its failure. `models` are those whose
-    answers were votes, `usd` is what was paid.
+    answers were votes.
     """
 
     first: Mapping[Seat, SeatReport | None]
     last: Mapping[Seat, SeatReport | None]
     triggers: Mapping[Seat, str] = field(default_factory=dict)
     models: tuple[str, ...] = ()
-    usd: float = 0.0
 
 
 def debate(
@@ -134,7 +133,7 @@ def debate(
         call_s=call_s,
     )  # fmt: skip
     replies, first = asking(1, seated, {})
-    asked = [*replies.values()]
+    models = {replies[seat].model for seat in seated if first[seat]}
     triggers = {seat: replies[seat].trigger or "GARBAGE" for seat in seated if not first[seat]}
     last = dict(first)
     spoke = {seat: report for seat, report in first.items() if report is not None}
@@ -142,12 +141,11 @@ def debate(
     goes_on = rounds > 1 and len(spoke) > 1 and not {*triggers.values()} & ACCOUNT_FAULTS
     if goes_on and clock.monotonic() < end:
         replies, second = asking(2, [*spoke], spoke)
-        asked += replies.values()
         for seat, report in second.items():
+            models |= {replies[seat].model} if report else set()
             flags = (*spoke[seat].flags, NO_SECOND)
             last[seat] = report or spoke[seat].model_copy(update={"flags": flags})
-    models = sorted({one.model for one in asked if one.model})
-    return SeatDebate(first, last, triggers, (*models,), sum(one.usd for one in asked))
+    return SeatDebate(first, last, triggers, tuple(sorted(models)))
 
 
 def _round(
@@ -227,16 +225,17 @@ def _reply(
     deadline = min(until, clock.monotonic() + call_s)
     schema = reply_schema([*leans(seat, known)])
     asking = partial(ask, ROLES[seat], prompt, schema, number, deadline)
-    replies = [asking()]
+    reply = asking()
     for pause in PAUSES_S:
-        if replies[-1].trigger != "BUSY" or clock.monotonic() + pause >= deadline:
+        if reply.trigger != "BUSY" or clock.monotonic() + pause >= deadline:
             break
         tell("thinking", agent=seat, round=number, seconds=pause)
         clock.sleep(pause)
-        replies.append(asking())
-    if replies[-1].trigger in STANDS_IN and clock.monotonic() < deadline:
-        replies += (one for one in [asking(stands_in=True)] if one is not NOBODY)
-    return replies[-1]._replace(usd=sum(one.usd for one in replies))
+        reply = asking()
+    if reply.trigger in STANDS_IN and clock.monotonic() < deadline:
+        stood_in = asking(stands_in=True)
+        reply = reply if stood_in is NOBODY else stood_in
+    return reply
 
 
 # --- prompts --------------------------------------------------------------------------------------

@@ -25,7 +25,6 @@ from torra.committee.card import (
     CommitteeQuestion,
     DecisionCard,
     card_of,
-    hash_of_evidence,
     name_of_question,
     read_card,
     recount,
@@ -36,6 +35,8 @@ from torra.committee.example import FILES, SYMBOL, example_desk
 from torra.committee.votes import VOTES, RiskProfile
 from torra.desk.models.off_tick import OffTickKey, OffTickModel, OffTickReply, open_off_tick
 from torra.errors import ConfigError, TorraError
+from torra.store import ledger as ledger_table
+from torra.store.connection import RowDict
 from torra.store.research import cards as card_table
 from torra.tick.spending import streams_of
 from torra.tools.desk_reader import DeskReader
@@ -104,25 +105,27 @@ def decide(desk: CommitteeDesk, name: str, risk: RiskProfile) -> DecisionCard:
     reader = desk.reader
     known = evidence(reader, name, desk.as_of)
     question = _question(desk, known, reader.profiles[reader.instance(name).id].agents)
-    asked, stored = _asked(desk, known, question)
-    while stored and desk.again and not desk.has_begun(asked):
+    asked, row = _asked(desk, known, question)
+    while row and desk.again and not desk.has_begun(asked):
         question = question._replace(again=question.again + 1)
-        asked, stored = _asked(desk, known, question)
-    is_own = desk.has_begun(asked)
+        asked, row = _asked(desk, known, question)
+    stored = read_card(row["document"]) if row else None
     desk.tell(
         "committee_start", symbol=known.symbol, evidence_until=iso(known.until), asked=asked,
         seats=[*known.facts], models=[*dict.fromkeys(question.models)], risk_profile=risk,
     )  # fmt: skip
-    if stored and (is_own or not any(one.failed for one in stored.seats)):
+    if stored and not any(one.failed for one in stored.seats):
         card = recount(stored, risk)
     elif question.models:
-        card = _by_models(desk, name, known, question, risk)
+        card = _by_models(desk, name, known, question, risk, stored)
     else:
         card = by_rules(reader, known, risk, question)
+    if card is stored:
+        return card
     if card.source_type == "RULES_STOOD_IN":  # no answer of the models
         asked = name_of_question(known, _stood_in(question))
     card_table.add_card(desk.database, {
-        "card_id": card.card_id, "asked": asked, "symbol": card.symbol,
+        "card_id": card.card_id, "asked": asked, "instance": card.instance,
         "evidence_until": card.evidence_until, "document": card.model_dump_json(),
     })  # fmt: skip
     return card
@@ -130,11 +133,10 @@ def decide(desk: CommitteeDesk, name: str, risk: RiskProfile) -> DecisionCard:
 
 def _asked(
     desk: CommitteeDesk, known: CommitteeEvidence, question: CommitteeQuestion
-) -> tuple[str, DecisionCard | None]:
-    """Return the name of a question, and its card where there is one."""
+) -> tuple[str, RowDict | None]:
+    """Return the name of a question, and the row of its newest card where there is one."""
     asked = name_of_question(known, question)
-    row = card_table.card_of_asked(desk.database, asked)
-    return asked, read_card(row["document"]) if row else None
+    return asked, card_table.card_of_asked(desk.database, asked)
 
 
 def _question(
@@ -174,17 +176,22 @@ def _by_models(
     known: CommitteeEvidence,
     question: CommitteeQuestion,
     risk: RiskProfile,
+    stored: DecisionCard | None,
 ) -> DecisionCard:
-    begun = CLOCK.monotonic()
+    """Return the card of the models; the stored one, or the rules', where none can be opened."""
+    begun, key = CLOCK.monotonic(), OffTickKey("committee", name_of_question(known, question))
     try:
-        found = _debated(desk, name, known, question)
+        found = _debated(desk, name, known, question, key)
     except ConfigError:
+        if stored:
+            return recount(stored, risk)
         return by_rules(desk.reader, known, risk, _stood_in(question))
     if not desk.may_ask():
         raise CommitteeError(UNAUTHORIZED, "the token that asked for this card was taken back")
     card = card_of(
         known, found.last, risk, question, now=desk.reader.now, first=found.first,
-        models=found.models, cost_usd=round(found.usd, 9), elapsed_ms=_ms(begun),
+        models=found.models, cost_usd=round(ledger_table.spent_on(desk.database, key.text), 9),
+        elapsed_ms=_ms(begun),
     )  # fmt: skip
     if card is None:
         why = ", ".join(f"{seat} {code}" for seat, code in found.triggers.items())
@@ -193,13 +200,16 @@ def _by_models(
 
 
 def _debated(
-    desk: CommitteeDesk, name: str, known: CommitteeEvidence, question: CommitteeQuestion
+    desk: CommitteeDesk,
+    name: str,
+    known: CommitteeEvidence,
+    question: CommitteeQuestion,
+    key: OffTickKey,
 ) -> SeatDebate:
     """Ask the models of the seats; raises ConfigError where the vendor cannot be opened."""
     seat_of = {role.id: seat for seat, role in ROLES.items()}
-    asked = name_of_question(known, question)
-    votes = desk.votes(asked)
-    with _models(desk, name, known, question) as (asks, spares):
+    votes = desk.votes(key.name)
+    with _models(desk, name, key) as (asks, spares):
 
         def ask(
             role: Role, prompt: Prompt, schema: Mapping[str, Any], number: int, deadline: float,
@@ -207,7 +217,7 @@ def _debated(
         ) -> OffTickReply:  # fmt: skip
             seat = seat_of[role.id]
             if stored := votes.get((seat, number)):
-                return OffTickReply(stored["vote"], usd=stored["usd"], model=stored["model"])
+                return OffTickReply(stored["vote"], model=stored["model"])
             if not desk.may_ask():
                 return OffTickReply(None, UNAUTHORIZED)
             model = (spares if stands_in else asks).get(role.id)
@@ -216,8 +226,8 @@ def _debated(
             reply = model.ask(prompt, schema, role=role, deadline=deadline, round=number)
             if report := seats.report_of(reply.document, seat, known):
                 desk.tell(
-                    "insight_extracted", agent=seat, round=number, asked=asked,
-                    vote=seats.vote_of(report), model=reply.model, usd=reply.usd,
+                    "insight_extracted", agent=seat, round=number, asked=key.name,
+                    vote=seats.vote_of(report), model=reply.model,
                 )  # fmt: skip
             return reply
 
@@ -229,13 +239,12 @@ def _debated(
 
 @contextmanager
 def _models(
-    desk: CommitteeDesk, name: str, known: CommitteeEvidence, question: CommitteeQuestion
+    desk: CommitteeDesk, name: str, key: OffTickKey
 ) -> Iterator[tuple[Mapping[str, OffTickModel], Mapping[str, OffTickModel]]]:
     """Open the model of each seat, and those that stand in; raises ConfigError."""
     item = desk.reader.instance(name)
     agents = desk.reader.profiles[item.id].agents
-    what = f"{known.symbol}|{hash_of_evidence(known)[:12]}|{question.again}"
-    key, streams = OffTickKey("committee", what), streams_of(desk.reader.instances, item.profile)
+    streams = streams_of(desk.reader.instances, item.profile)
     opened = partial(open_off_tick, desk.home, desk.database, desk.environment, streams=streams)
     with ExitStack() as stack:
         paying = item.profile, agents

@@ -40,16 +40,17 @@ class CommitteeStream:
     """One stream, written by one attempt of a job at a time."""
 
     def __init__(self, store: Store, job_key: str) -> None:
-        """Go on in the stream of the job of a key that goes on, or begin it.
+        """Go on in the stream of the job of a key that runs, or begin it.
 
         A command that asks without a job goes on in the open stream of the key, or begins one.
         Raises StoreUnavailable.
         """
         self._store, self._key = store, job_key
         row = stream_table.newest_stream(store, KIND, job_key)
-        self.job = job_table.job_of_key(store, job_key)
-        if self.job is not None:
-            self.id = stream_of_job(self.job["id"])
+        job = job_table.newest_job(store, key=job_key, state="running")
+        self.job = job["id"] if job else 0
+        if self.job:
+            self.id = stream_of_job(self.job)
         else:
             self.id = f"{KIND}-{token(8)}" if row is None or row["ended"] else row["stream_id"]
         stream_table.open_stream(store, self.id, KIND, job_key, job_key)
@@ -60,22 +61,20 @@ class CommitteeStream:
         self._append(Shaped(event, {**phase, **fields}))
 
     def votes(self, asked: str) -> dict[tuple[str, int], dict[str, Any]]:
-        """Return what is stored of a question by seat and round: vote, model and usd."""
+        """Return what is stored of a question by seat and round: vote and model."""
         return {
             (payload["agent"], payload["round"]): payload
-            for _, payload in self._payloads("insight_extracted")
-            if payload.get("asked") == asked
+            for _, payload in self._payloads("insight_extracted", asked)
         }
 
     def has_begun(self, asked: str) -> bool:
         """Return whether this stream has begun with a question: an attempt before asked it."""
         return any(
-            stream_id == self.id and payload["asked"] == asked
-            for stream_id, payload in self._payloads("committee_start")
+            stream_id == self.id for stream_id, _ in self._payloads("committee_start", asked)
         )
 
-    def _payloads(self, event: str) -> list[tuple[str, dict[str, Any]]]:
-        rows = stream_table.events_named(self._store, KIND, event)
+    def _payloads(self, event: str, asked: str) -> list[tuple[str, dict[str, Any]]]:
+        rows = stream_table.events_named(self._store, KIND, event, "asked", asked)
         return [(row["stream_id"], json_object(row["payload"])) for row in rows]
 
     def decision(self, card: DecisionCard) -> None:

@@ -83,13 +83,14 @@ ROWS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class CommitteeEvidence:
-    """What is known of a symbol at `until`, UTC, the end of its last daily bar.
+    """What is known of an instance's symbol at `until`, UTC, the end of its last daily bar.
 
     `facts` are those of each seat that has enough to speak of; `missing` names the features that
     its class would read and that are not known. `numbers` has every known number by its feature,
     `sources` https addresses of filings and headlines that were counted, newest first.
     """
 
+    instance: str
     symbol: str
     asset: str
     until: datetime
@@ -130,6 +131,7 @@ def evidence(reader: DeskReader, name: str, until: datetime | None = None) -> Co
     facts = {seat: tuple(_facts(item.id, rows, seat, numbers, end)) for seat in SEATS}
     fewest = {seat: min(FEWEST_FACTS, sum(row.seat == seat for row in rows)) or 1 for seat in SEATS}
     return CommitteeEvidence(
+        instance=item.id,
         symbol=item.symbol,
         asset=subject.asset,
         until=end,

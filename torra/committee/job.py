@@ -78,9 +78,6 @@ def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
     with reading(home) as (reader, database):
         key = key_of(COMMITTEE, parameters)
         stream = CommitteeStream(database, key)
-        # a job that a command does itself is not running, and needs no token
-        is_desks = stream.job and stream.job["state"] == "running"
-        number = stream.job["id"] if stream.job and is_desks else 0
 
         def happened(event: str, **fields: Any) -> None:
             stream.tell(event, **fields)
@@ -90,7 +87,7 @@ def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
         as_of = str(parameters["as_of"])
         desk = CommitteeDesk(
             home, reader(), database, os.environ, happened, stream.votes, stream.has_begun,
-            partial(has_asker, database, number),
+            partial(has_asker, database, stream.job),
             again=parameters["again"] == "yes",
             as_of=parse(as_of) if as_of else None, hindsight=parameters["hindsight"] == "yes",
         )  # fmt: skip

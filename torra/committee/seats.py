@@ -222,7 +222,7 @@ def vote_of(report: SeatReport) -> dict[str, Any]:
     """Return a report as a reply without a model's words: `report_of` reads the same vote of it."""
     return {
         "stance": report.stance, "confidence": report.trust, "points_for": [*report.cited],
-        "points_against": [],
+        "points_against": ["?"] if DROPPED in report.flags else [],  # its name is a model's word
     }  # fmt: skip
 
 

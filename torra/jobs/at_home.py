@@ -13,7 +13,7 @@ from torra.errors import ConfigError, TorraError
 from torra.home import DATABASE
 from torra.jobs import asking
 from torra.jobs.child import work_of
-from torra.jobs.kinds import FINAL, JobKind, Parameters
+from torra.jobs.kinds import FINAL, JobKind, Parameters, key_of
 from torra.jobs.worker import RETRY_SECONDS
 from torra.store import jobs as job_table
 from torra.trading.commanding import COMMAND_LINE
@@ -57,24 +57,30 @@ def _under_lock(
 ) -> dict[str, Any] | None:
     """Do a job, and end its row where it has one; None where another one holds the home's lock.
 
-    One that the desk ended meanwhile is not done again, nor beside a process of a desk that died.
+    One that waits for a desk and asks the same is this job. One that the desk ended meanwhile is
+    not done again, nor beside a process of a desk that died.
     """
     lock = DeskLock(home)
     if not lock.acquire(0.0):
         return None
     try:
+        request = kind.check(home, asked)
+        if not job and job_table.job_of_key(database, key_of(kind, request.identity)):
+            job = asking.ask(database, home, kind, asked, COMMAND_LINE).document
         number = job.get("id", 0)
         row = job_table.job(database, number) or {"state": ""}
         if row["state"] == "running":
             System().sleep(RETRY_SECONDS)
         if row["state"] in FINAL:
             return row
+        if number and row["state"] != "running":
+            job_table.begin_job(database, number, row["state"])
         try:
-            done = work_of(kind.work)(home, kind.check(home, asked).parameters, lambda *_: None)
+            done = work_of(kind.work)(home, request.parameters, lambda *_: None)
         except TorraError as error:
-            job_table.end_job(database, number, row["state"], "error", str(error))
+            job_table.end_job(database, number, "running", "error", str(error))
             raise
-        job_table.end_job(database, number, row["state"], "done", done.says, done.made)
+        job_table.end_job(database, number, "running", "done", done.says, done.made)
         return {"state": "done", "made": done.made}
     finally:
         lock.release()

@@ -302,6 +302,12 @@ def _ceil(moment: datetime) -> str:
     return stamp(moment + JUST_UNDER_A_SECOND)
 
 
+def spent_on(store: Store, key: str) -> float:
+    """Return the USD booked for what has a key."""
+    sql = "SELECT coalesce(sum(usd), 0.0) FROM ledger WHERE torra_key = ?"
+    return float(store.value(sql, key))
+
+
 def spent_together(store: Store, profiles: Collection[str], since: datetime) -> float:
     """Return the USD booked for some profiles in the window that began at `since`."""
     sql = (

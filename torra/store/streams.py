@@ -129,12 +129,15 @@ def events_after(store: Store, stream_id: str, seq: int, limit: int = 100) -> li
     )  # fmt: skip
 
 
-def events_named(store: Store, kind: str, event: str, limit: int = 1_000) -> list[RowDict]:
-    """Return the newest events of a name in all streams of a kind: stream_id and payload."""
+def events_named(store: Store, kind: str, event: str, field: str, value: str) -> list[RowDict]:
+    """Return the events of a name in all streams of a kind: stream_id and payload.
+
+    Of those alone whose payload has a value in a field.
+    """
     return store.rows(
-        "SELECT stream_id, payload FROM streams s JOIN stream_events e USING (stream_id) "
-        "WHERE kind = ? AND event = ? ORDER BY s.at DESC, seq DESC LIMIT ?",
-        kind, event, limit,
+        "SELECT stream_id, payload FROM streams JOIN stream_events USING (stream_id) "
+        "WHERE kind = ? AND event = ? AND json_extract(payload, '$.' || ?) = ?",
+        kind, event, field, value,
     )  # fmt: skip
 
 

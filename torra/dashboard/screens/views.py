@@ -61,7 +61,7 @@ def symbol_page(instance: str, timeframe: str) -> str:
         live=True,
         lines=LINE_NAMES,
         drawn=_chart_version(data),
-        card=newest_card(data.symbol),
+        card=newest_card(instance),
         **symbol.values(data),
     )
 

@@ -13,8 +13,7 @@ from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from agents.features import name_of
-from torra.clock import parse
-from torra.committee.card import WHY, DecisionCard, read_card, voters
+from torra.committee.card import VALID_FOR, WHY, DecisionCard, read_card, voters
 from torra.committee.events import stream_of_job
 from torra.committee.job import COMMITTEE, FIELDS, LONGEST, PROFILES
 from torra.committee.seats import FLAGS
@@ -90,24 +89,21 @@ def ask_committee() -> ResponseReturnValue:
 
 
 def committee_stream(number: str) -> ResponseReturnValue:
-    """Follow the committee of a job, through all its attempts; 404 before it sits."""
+    """Follow the committee of a job, through all its attempts; 404 where it does not sit."""
     job = jobs.job_row(number)
     row = stream_table.stream(backing().database, stream_of_job(job["id"])) or abort(404)
     return streaming.stream(row["stream_id"])
 
 
-def newest_card(symbol: str | None = None) -> DecisionCard | None:
-    """Return the card of the newest evidence that counts, of a symbol or of any; None without one.
+def newest_card(instance: str | None = None) -> DecisionCard | None:
+    """Return the card of the newest evidence that counts, of an instance or of any; else None.
 
-    One counts that has a quorum, is not of hindsight, and is not older than it is valid.
+    One counts that has a quorum, is not of hindsight, and whose evidence is of the last days.
     """
-    if state().backing is None or symbol == "":
+    if state().backing is None:
         return None
-    known = [
-        one
-        for one in _read(card_table.cards(backing().database, symbol or ""))
-        if one.why != "NO_QUORUM" and not one.hindsight and parse(one.valid_until) > backing().now()
-    ]
+    rows = card_table.cards(backing().database, instance, backing().now() - VALID_FOR)
+    known = [one for one in _read(rows) if one.why != "NO_QUORUM" and not one.hindsight]
     return max(known, key=lambda one: one.evidence_until, default=None)
 
 

@@ -83,7 +83,7 @@ def order(sid: str) -> str:
         order=order,
         orders=trade_rows,
         over=price_lines.LINES,
-        card=newest_card((order.signal or order.proposal_row).symbol),
+        card=newest_card((order.signal or order.proposal_row).instance),
         **(approvals.decision(order) if order.proposal else {}),
         **(signals.life(order) if order.signal else {}),
     )

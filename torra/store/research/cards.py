@@ -6,19 +6,21 @@ StoreUnavailable and leaves no trace.
 
 from __future__ import annotations
 
+from datetime import datetime
+
+from torra.clock import EPOCH, iso
 from torra.store.connection import RowDict, Store
 
 
 def add_card(store: Store, row: RowDict) -> None:
     """Store a card; one of the same id gives way: a seat that had failed was asked again.
 
-    Needs card_id, asked, symbol, evidence_until and document (JSON text).
+    Needs card_id, asked, instance, evidence_until and document (JSON text).
     """
     store.change(
-        "INSERT INTO cards (card_id, asked, symbol, evidence_until, at, document) "
-        "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (card_id) DO UPDATE SET document = "
-        "excluded.document, at = excluded.at",
-        row["card_id"], row["asked"], row["symbol"], row["evidence_until"], store.moment(),
+        "INSERT OR REPLACE INTO cards (card_id, asked, symbol, evidence_until, at, document) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        row["card_id"], row["asked"], row["instance"], row["evidence_until"], store.moment(),
         row["document"],
     )  # fmt: skip
 
@@ -30,14 +32,16 @@ def card(store: Store, card_id: str) -> RowDict | None:
 
 def card_of_asked(store: Store, asked: str) -> RowDict | None:
     """Return the newest card of what was asked; None where nobody asked it yet."""
-    sql = "SELECT * FROM cards WHERE asked = ? ORDER BY at DESC, id DESC LIMIT 1"
+    sql = "SELECT * FROM cards WHERE asked = ? ORDER BY id DESC LIMIT 1"
     return store.row(sql, asked)
 
 
-def cards(store: Store, symbol: str = "", limit: int = 50) -> list[RowDict]:
-    """Return the newest cards of a symbol, or of any, newest first."""
-    where = "WHERE symbol = ? " if symbol else ""
+def cards(
+    store: Store, instance: str | None = None, since: datetime = EPOCH, limit: int = 50
+) -> list[RowDict]:
+    """Return the newest cards of an instance, or of any, whose evidence ends after a moment."""
     return store.rows(
-        f"SELECT * FROM cards {where}ORDER BY id DESC LIMIT ?",  # noqa: S608 - words of ours
-        *filter(None, (symbol,)), limit,
+        "SELECT * FROM cards WHERE symbol = coalesce(?, symbol) AND evidence_until > ? "
+        "ORDER BY id DESC LIMIT ?",
+        instance, iso(since), limit,
     )  # fmt: skip
