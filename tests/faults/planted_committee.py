@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.faults.changes import At, replace, sets
+from tests.faults.changes import At, replace, reword, sets
 from tests.faults.planting import Table, fault
 
 COMMITTEE: Final[Table] = {
@@ -88,7 +88,7 @@ COMMITTEE: Final[Table] = {
             "the same evidence is paid for again",
             At(
                 "torra.committee.deciding:decide",
-                replace("is_own or not any(one.failed for one in stored.seats)", "False"),
+                replace("any(one.failed for one in stored.seats)", "True"),
             ),
             "test_the_same_evidence_asks_no_model_twice_under_any_profile",
         ),
@@ -99,7 +99,10 @@ COMMITTEE: Final[Table] = {
         ),
         "committee-yesterday": fault(
             "a card is made of votes on other evidence",
-            At("torra.committee.events", replace('payload.get("asked") == asked', "True")),
+            At(
+                "torra.store.streams:events_named",
+                reword("json_extract(payload, '$.' || ?) = ?", "? || ? <> ''"),
+            ),
             "test_votes_are_taken_of_the_same_question_alone",
         ),
         "committee-lost": fault(
@@ -111,7 +114,7 @@ COMMITTEE: Final[Table] = {
             "a seat that failed is never asked again",
             At(
                 "torra.committee.deciding:decide",
-                replace("is_own or not any(one.failed for one in stored.seats)", "True"),
+                replace("any(one.failed for one in stored.seats)", "False"),
             ),
             "test_a_seat_that_failed_is_asked_again_and_no_other_is_paid_twice",
         ),
@@ -122,8 +125,13 @@ COMMITTEE: Final[Table] = {
         ),
         "committee-impatient": fault(
             "a busy vendor is not asked again before another stands in",
-            At("torra.committee.debate", replace('replies[-1].trigger != "BUSY"', "True")),
+            At("torra.committee.debate", replace('reply.trigger != "BUSY"', "True")),
             "test_a_busy_vendor_is_told_of_with_the_seconds_of_the_pause",
+        ),
+        "committee-price": fault(
+            "a card costs what its last attempt paid",
+            At("torra.store.ledger:spent_on", reword("sum(usd)", "max(usd)")),
+            "test_a_card_costs_what_the_ledger_has_of_its_question",
         ),
         "committee-endless": fault(
             "the stream of a job that was cancelled has no end",
