@@ -255,9 +255,11 @@ def test_the_same_evidence_asks_no_model_twice_under_any_profile(
         assert [one.first_stance for one in other.seats] == [one.first_stance for one in card.seats]
     assert server.exchanges == []
     assert len({row["card_id"] for row in card_table.cards(database)}) == 3
-    assert [row["symbol"] for row in card_table.cards(database, SYMBOL, limit=2)] == [SYMBOL] * 2
-    assert card_table.cards(database, "OTHER") == []
-    assert card_table.cards(database, SYMBOL, AS_OF) == []
+    assert [row["symbol"] for row in card_table.cards(database, 2)] == [SYMBOL] * 2
+    before = AS_OF - timedelta(days=1)
+    assert len(card_table.cards_since(database, SYMBOL, before)) == 3
+    assert card_table.cards_since(database, "OTHER", before) == []
+    assert card_table.cards_since(database, SYMBOL, AS_OF) == []
 
 
 def test_again_asks_once_more_of_the_same_evidence(

@@ -135,7 +135,9 @@ def overview() -> str:
         agents=_agents(data),
         worth=job_table.newest_says(behind.database, "worth") if behind else "",
         watching=_watch(behind) if behind else "",
-        card=committee.newest_card(),
+        card=committee.newest_card(*(one.id for one in behind.settings.instances))
+        if behind
+        else None,
         radar=scan,
         radar_age_s=(behind.now() - clock.parse(scan.as_of)).total_seconds()
         if behind and scan

@@ -95,15 +95,20 @@ def committee_stream(number: str) -> ResponseReturnValue:
     return streaming.stream(row["stream_id"])
 
 
-def newest_card(instance: str | None = None) -> DecisionCard | None:
-    """Return the card of the newest evidence that counts, of an instance or of any; else None.
+def newest_card(*instances: str) -> DecisionCard | None:
+    """Return the card of the newest evidence that counts, of some instances; None without one.
 
     One counts that has a quorum, is not of hindsight, and whose evidence is of the last days.
     """
     if state().backing is None:
         return None
-    rows = card_table.cards(backing().database, instance, backing().now() - VALID_FOR)
-    known = [one for one in _read(rows) if one.why != "NO_QUORUM" and not one.hindsight]
+    database, since = backing().database, backing().now() - VALID_FOR
+    known = [
+        one
+        for instance in instances
+        for one in _read(card_table.cards_since(database, instance, since))
+        if one.why != "NO_QUORUM" and not one.hindsight
+    ]
     return max(known, key=lambda one: one.evidence_until, default=None)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from torra.clock import EPOCH, iso
+from torra.clock import iso
 from torra.store.connection import RowDict, Store
 
 
@@ -36,12 +36,14 @@ def card_of_asked(store: Store, asked: str) -> RowDict | None:
     return store.row(sql, asked)
 
 
-def cards(
-    store: Store, instance: str | None = None, since: datetime = EPOCH, limit: int = 50
-) -> list[RowDict]:
-    """Return the newest cards of an instance, or of any, whose evidence ends after a moment."""
+def cards(store: Store, limit: int = 50) -> list[RowDict]:
+    """Return the newest cards, newest first."""
+    return store.rows("SELECT * FROM cards ORDER BY id DESC LIMIT ?", limit)
+
+
+def cards_since(store: Store, instance: str, since: datetime, limit: int = 50) -> list[RowDict]:
+    """Return the newest cards of an instance whose evidence ends after a moment, newest first."""
     return store.rows(
-        "SELECT * FROM cards WHERE symbol = coalesce(?, symbol) AND evidence_until > ? "
-        "ORDER BY id DESC LIMIT ?",
+        "SELECT * FROM cards WHERE symbol = ? AND evidence_until > ? ORDER BY id DESC LIMIT ?",
         instance, iso(since), limit,
     )  # fmt: skip
