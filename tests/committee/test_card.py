@@ -52,7 +52,7 @@ def desk() -> Iterator[DeskReader]:
         yield reader
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def card() -> DecisionCard:
     return example_card("balanced")
 

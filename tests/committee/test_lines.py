@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +24,16 @@ def pages(tmp_path: Path) -> PageContext:
     return demo_orders.build(tmp_path)
 
 
+good_year = functools.cache(partial(example_card, "balanced"))
+
+
 def store(pages: PageContext, symbol: str, days: float = 1.0, **more: Any) -> None:
     """Store a card of an instance that has its symbol's name, of evidence so many days ago."""
     changes = {
         "symbol": symbol, "instance": symbol, "card_id": f"{symbol}-{len(more)}",
         "evidence_until": iso(pages.now() - timedelta(days=days)), **more,
     }  # fmt: skip
-    card = example_card("balanced").model_copy(update=changes)
+    card = good_year().model_copy(update=changes)
     card_table.add_card(pages.database, {
         "card_id": card.card_id, "asked": card.card_id, "instance": card.instance,
         "evidence_until": card.evidence_until, "document": card.model_dump_json(),
