@@ -44,6 +44,7 @@ from torra.config import (
     SYMBOLS,
     Channel,
     ChatSettings,
+    CommitteeSettings,
     DeskSettings,
     Instance,
     NoticeSettings,
@@ -224,6 +225,7 @@ def render_profile_docs() -> str:
         *_rows(NoticeSettings, "notices."),
         *_rows(RadarSettings, "radar."),
         *_rows(ChatSettings, "chat."),
+        *_rows(CommitteeSettings, "committee."),
     ]
     parts += [COLUMNS + "".join(desk)]
     return "\n".join([*parts, TAIL])

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from agent_config import MODES
 from tests.conftest import Scale
 from tests.worlds import invented_company
 from tests.worlds.invented_company import turned_folder
@@ -160,6 +161,22 @@ def test_a_source_that_is_switched_off_does_not_vote(desk: DeskReader) -> None:
     assert not [one for one in known.numbers if one.startswith("macro.")]
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_the_mode_of_the_ticks_is_nothing_to_the_committee(desk: DeskReader, mode: str) -> None:
+    """Crypto's outside numbers are read by a firm's and a swarm's ticks alone; here always."""
+    desk, end = gold(desk), AS_OF.replace(hour=0)
+    profile = desk.profiles[SYMBOL]
+    spec = profile.symbols[SYMBOL].model_copy(update={"asset": "crypto"})
+    agents = profile.agents.model_copy(update={"mode": mode})
+    changed = profile.model_copy(update={"symbols": {SYMBOL: spec}, "agents": agents})
+    for name in ("DTWEXBGS", "NASDAQCOM"):
+        days = [end - back * DAY for back in range(400, 0, -1)]
+        rows = [SeriesRow(name, at, at + DAY, 2.0, "fred") for at in days]
+        desk.database.store_series(rows, end)
+    known = evidence(replace(desk, profiles={SYMBOL: changed}), SYMBOL)
+    assert len(known.facts["fundamental"]) == 2
+
+
 def test_the_noise_is_seen_once_it_is_known(desk: DeskReader) -> None:
     add_noise(desk, random.Random(7))
     later = DeskReader(
@@ -192,8 +209,8 @@ def test_the_card_says_who_dissents_and_why_it_is_hold(card: DecisionCard) -> No
     assert card.contested and not card.consensus_reached
     assert card.dissenting_opinions == (card.valuation_summary,)
     assert card.final_statement == (
-        "EXAMPLE leans to buy (agreement 0.65, confidence 0.30). Decision: hold, as too few seats "
-        "agree."
+        "EXAMPLE leans to buy. Decision: hold, as agreement 0.65 is under 0.70 and confidence 0.30 "
+        "is under 0.60."
     )
     assert card.key_metrics.pe == pytest.approx(49.46, abs=0.01)
     assert card.source_type == "RULES" and card.cost_usd == 0.0
@@ -262,8 +279,8 @@ def test_votes_to_buy_and_to_reduce_of_one_weight_lean_to_no_side(desk: DeskRead
     made = card_of(known, {"fundamental": good, "valuation": bad}, "balanced", now=AS_OF)
     assert made is not None and (made.lean, made.agreement) == ("hold", 0.5)
     assert made.final_statement == (
-        "EXAMPLE leans to no side (agreement 0.50, confidence 0.00). Decision: hold, as too few "
-        "seats agree."
+        "EXAMPLE leans to no side. Decision: hold, as no two seats agree and agreement 0.50 is "
+        "under 0.70 and confidence 0.00 is under 0.60."
     )
 
 

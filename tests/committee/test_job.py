@@ -29,7 +29,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        ({"symbol": "GOLD"}, "known symbols: BTCUSD"),
+        ({"symbol": "GOLD"}, "no symbol 'GOLD' at the desk; known symbols: BTCUSD"),
+        ({"symbol": "BTCUSD", "as_of": "2099-01-01"}, "as_of: 2099-01-01T00:00:00Z is not yet"),
+        ({"symbol": "BTCUSD", "hindsight": "yes"}, "hindsight: it is of the past; name its moment"),
         ({}, "known symbols"),
         ({"symbol": "BTCUSD", "risk": "bold"}, "risk: choose one of conservative"),
         ({"symbol": "BTCUSD", "votes": "3"}, "votes: a committee has no such parameter"),
@@ -73,6 +75,8 @@ def test_the_command_names_what_is_missing(home: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "no quorum" in done.stdout
     assert "Not known: the change of broad dollar index over 60 trading days" in done.stdout
+    assert "Too little is known to vote: 0 of the 2 numbers it reads." in done.stdout
+    assert "counts in a later card" in done.stdout
 
 
 def test_a_committee_is_a_light_job_of_the_desk() -> None:

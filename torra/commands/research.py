@@ -115,8 +115,12 @@ def _answer_lines(answer: ChatAnswer) -> Iterator[str]:
 @click.argument("symbol", required=False)
 @click.option("--example", is_flag=True, help="Show a card of an invented company.")
 @click.option("--again", is_flag=True, help="Ask once more of the same evidence.")
-@click.option("--as-of", default="", help="Ask as of a moment of the past, by rules.")
-@click.option("--hindsight", is_flag=True, help="Let models be asked of the past all the same.")
+@click.option(
+    "--as-of", default="", help="A moment of the past, such as 2026-01-05T10:00Z: a card by rules."
+)
+@click.option(
+    "--hindsight", is_flag=True, help="With --as-of: models vote too, and the card is marked."
+)
 @click.option(
     "--risk",
     type=click.Choice(get_args(RiskProfile)),
@@ -139,7 +143,7 @@ def committee(
     from torra.committee.deciding import example_card  # noqa: PLC0415
 
     if bool(symbol) == example:
-        raise ConfigError("name a symbol of the desk, or say --example")
+        raise ConfigError("name a symbol of the desk or say --example, and not both")
     if example and (again or as_of or hindsight):
         raise ConfigError("--example takes --risk alone: its evidence and its day are invented")
     if symbol is None:
@@ -168,18 +172,23 @@ def _card_lines(card: DecisionCard, *, example: bool) -> Iterator[str]:
     yield f"\nThe profile is {card.risk_profile}. The same votes under the others: {others}."
     if card.missing:
         yield f"Not known: {', '.join(map(name_of, card.missing))}."
-        yield "How to import it stands in docs/outside.md and docs/news.md."
+    if card.missing and not example:
+        yield (
+            "How to import it stands in docs/outside.md, docs/news.md and docs/bars.md. What was "
+            f"seen here after {card.evidence_until} counts in a later card."
+        )
 
 
 def _seat_lines(seat: CardSeat, card: DecisionCard) -> Iterator[str]:
-    from agents.features import name_of  # noqa: PLC0415
+    from torra.committee.seats import feature_of  # noqa: PLC0415
 
     vote = f"{seat.stance}, {seat.confidence} confidence" if seat.stance else "no vote"
     weight = f" (weight {card.weights[seat.seat]:.2f})" if seat.counted else ""
     dissents = ", dissents" if seat.claim in card.dissenting_opinions else ""
     yield f"\n{seat.seat}: {vote}{weight}{dissents}"
     yield f"  {seat.claim}"
-    if seat.points_against:
-        yield f"  Against it: {', '.join(map(name_of, seat.points_against))}."
+    against = [one.sentence for one in seat.evidence if feature_of(one) in seat.points_against]
+    if against:
+        yield f"  Against it: {' '.join(against)}"
     if seat.falsifiers:
-        yield f"  It would be wrong if: {' '.join(seat.falsifiers)}"
+        yield f"  What would prove it wrong: {' '.join(seat.falsifiers)}"

@@ -18,11 +18,15 @@ from torra.committee.seats import (
     SeatReport,
     falsifiers_of,
     feature_of,
+    rows_for,
     statement_of,
 )
 from torra.committee.votes import (
+    AGREE,
     DECISIONS,
     SEATS,
+    SURE,
+    VOTES,
     WEIGHTS,
     Decision,
     Reason,
@@ -49,7 +53,7 @@ SourceType = Literal["COMMITTEE", "PARTIAL", "RULES", "RULES_STOOD_IN", "NO_QUOR
 
 WHY: Final[Mapping[Reason, str]] = {
     "NONE": "",
-    "NO_CONSENSUS": "too few seats agree",
+    "NO_CONSENSUS": "the seats that agree are too few or weigh too little",
     "LOW_CONFIDENCE": "the seats are not sure enough",
     "NO_QUORUM": "fewer than two seats voted",
     "AVOIDED": "the symbol is on the avoid list",
@@ -296,13 +300,19 @@ def name_of_question(known: CommitteeEvidence, question: CommitteeQuestion) -> s
 
 def statement(symbol: str, result: VoteResult, stances: Sequence[Decision | None]) -> str:
     """Return what votes of these stances come to in one or two sentences, from numbers alone."""
-    shares = f"agreement {result.agreement:.2f}, confidence {result.confidence:.2f}"
+    agreement, confidence = f"{result.agreement:.2f}", f"{result.confidence:.2f}"
     if result.reason == "NO_QUORUM":
         return f"{symbol}: no quorum, {WHY[result.reason]}. Decision: hold."
     if result.reason == "NONE":
-        return f"{symbol}: {result.decision} ({shares})."
-    side = side_of(result.lean, stances)
-    return f"{symbol} leans to {side} ({shares}). Decision: hold, as {WHY[result.reason]}."
+        return f"{symbol}: {result.decision} (agreement {agreement}, confidence {confidence})."
+    missed = {
+        "no two seats agree": stances.count(result.lean) < VOTES,
+        f"agreement {agreement} is under {AGREE:.2f}": result.agreement < AGREE,
+        f"confidence {confidence} is under {SURE:.2f}": result.confidence < SURE,
+        WHY["AVOIDED"]: result.reason == "AVOIDED",
+    }
+    side, why = side_of(result.lean, stances), [words for words, holds in missed.items() if holds]
+    return f"{symbol} leans to {side}. Decision: hold, as {' and '.join(why)}."
 
 
 def side_of(lean: Decision, stances: Sequence[Decision | None]) -> str:
@@ -330,8 +340,11 @@ def _seat(
     points = () if report is None else (*report.points_for, *report.points_against)
     if report is not None:
         claim = statement_of(report, known)
+    elif seat in reports:
+        claim = "No answer came."
     else:
-        claim = "No answer came." if seat in reports else "Too little is known to vote."
+        read = [row.feature in known.numbers for row in rows_for(seat, known.asset)]
+        claim = f"Too little is known to vote: {sum(read)} of the {len(read)} numbers it reads."
     return CardSeat(
         seat=seat,
         stance=DECISIONS[report.stance] if report else None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -108,7 +108,8 @@ def evidence(reader: DeskReader, name: str, until: datetime | None = None) -> Co
     an unknown instance, and StoreUnavailable.
     """
     item = reader.instance(name)
-    subject = subject_of(item, reader.profiles[item.id])
+    # the mode of the ticks is nothing to the committee
+    subject = replace(subject_of(item, reader.profiles[item.id]), broad=True)
     latest = min(reader.as_of, until or reader.as_of)
     closes = _closes(reader, item.id, item.timeframes, latest)
     end = _end(closes, latest)

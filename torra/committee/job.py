@@ -62,6 +62,11 @@ def check(home: Path, asked: Parameters) -> JobRequest:
     with reading(home) as (reader, _):
         desk = reader()
         fields["symbol"] = desk.instance(fields["symbol"]).id
+        now = iso(desk.as_of)
+    if fields["as_of"] > now:
+        raise ConfigError(f"as_of: {fields['as_of']} is not yet; it is {now} at the desk")
+    if fields["hindsight"] and not fields["as_of"]:
+        raise ConfigError("hindsight: it is of the past; name its moment with as_of")
     if fields["symbol"] not in desk.profiles:
         own = ", ".join(desk.profiles) or "none"
         raise ConfigError(f"{fields['symbol']} is hosted: name a symbol of the desk, of {own}")

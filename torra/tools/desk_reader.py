@@ -71,7 +71,7 @@ class DeskReader:
             if name in names:
                 return names[name]
         known = ", ".join(item.id for item in every)
-        raise ConfigError(f"known symbols: {known or 'none'}")
+        raise ConfigError(f"no symbol {name[:40]!r} at the desk; known symbols: {known or 'none'}")
 
     def tick(self, torra_key: str) -> TickRecord | Damaged | None:
         """Return the record of a stored tick; None without one."""

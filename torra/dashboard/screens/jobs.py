@@ -86,6 +86,8 @@ class JobsShown(NamedTuple):
             return url_for(".job", number=row["id"])
         if row["state"] == "done" and row["kind"] in ("radar", "film"):
             return url_for(f".{row['kind']}", run=row["made"])
+        if row["state"] == "done" and row["kind"] == "committee":
+            return url_for(".card", card_id=row["made"])
         if row["state"] != "done" or row["kind"] != "replay" or not allowed(row["made"]):
             return ""
         return url_for(".replay", name=row["made"])

@@ -23,6 +23,8 @@ from torra.dashboard.trade.orders import person
 from torra.dashboard.view import commanding
 from torra.dashboard.view.commanding import CommandOutcome, command
 from torra.dashboard.view.rendering import backing, desk_page, state
+from torra.jobs.kinds import FINAL
+from torra.store import jobs as job_table
 from torra.store import streams as stream_table
 from torra.store.connection import RowDict
 from torra.store.research import cards as card_table
@@ -52,7 +54,8 @@ def committee() -> ResponseReturnValue:
         usual=settings.committee.risk_profile,
         tones=TONES,
         why=WHY,
-        jobs=jobs.shown([one for one in jobs.going_on() if one["kind"] == COMMITTEE.name]),
+        jobs=jobs.shown(_newest_jobs()),
+        live=True,
     )
 
 
@@ -110,6 +113,13 @@ def newest_card(*instances: str) -> DecisionCard | None:
         if one.why != "NO_QUORUM" and not one.hindsight
     ]
     return max(known, key=lambda one: one.evidence_until, default=None)
+
+
+def _newest_jobs() -> list[jobs.Row]:
+    """Return the committees that wait or sit, else the one that ended last."""
+    every = job_table.jobs(backing().database)
+    mine: list[jobs.Row] = [one for one in every if one["kind"] == COMMITTEE.name]
+    return [one for one in mine if one["state"] not in FINAL] or mine[:1]
 
 
 def _read(rows: Iterable[RowDict]) -> list[DecisionCard]:
