@@ -382,7 +382,7 @@ def test_one_switch_moves_every_time_and_live_ones_too(look: Callable[..., Any])
     cell = page.locator(".chip .roomy span")
     assert cell.inner_text() == "2021-12-01 10:17:30 UTC"
     unfold(page)
-    page.click("#live-freeze")  # as above
+    page.click("#live-freeze")  # no refresh may write the cell while the test does
     page.select_option("#zone-choice", "broker")
     assert cell.inner_text() == "2021-12-01 17:17:30 broker UTC+2".replace("17:", "12:", 1)
     assert "broker's server (New York + 7 h)" in page.inner_text("#zone-told")
