@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -244,9 +244,14 @@ def booked(folder: Path) -> float:
         if row["usd"] >= COST
     )
     assert not Counter(call[:4] for call in calls) - known, "calls that nobody booked"
-    if not calls:
+    return _dearest_hour([(at, usd) for at, *_, usd in calls])
+
+
+def _dearest_hour(bookings: Sequence[tuple[datetime, float]]) -> float:
+    """Return the USD of the dearest sliding hour, 0 where nothing was spent."""
+    if not bookings:
         return 0.0
-    paid = pd.Series([call[-1] for call in calls], [call[0] for call in calls]).sort_index()
+    paid = pd.Series([usd for _, usd in bookings], [at for at, _ in bookings]).sort_index()
     return float(paid.rolling(HOUR).sum().max())
 
 
@@ -371,10 +376,22 @@ def of_a_mode(mode: str) -> DeskWorld:
     return DeskWorld(TRADING, profile(AMPLE, mode), PAID, OFTEN, 2 * deaths, least=deaths, met=met)
 
 
+REFUSED: Final = """
+select one.value from sentiment, json_each(agent_deliberation, '$.failures') as one
+where one.value = 'budget'
+"""
+"""A seat for each time that the ceiling refused it a call."""
+
+
 def _short(folder: Path) -> str:
     dearest = booked(folder) / SHORT
-    assert dearest > 0.7, "the ceiling was never in the way: nothing was tried"
-    return f"{len(spent(folder))} calls, dearest hour {dearest:.0%}"
+    with closing(desks.open_database(folder)) as database:
+        refused = rows(database, REFUSED)
+        ledger = rows(database, "select at, usd from ledger")
+    held = _dearest_hour([(parse(row["at"]), row["usd"]) for row in ledger]) / SHORT
+    assert refused and held > 0.7, "the ceiling was never in the way: nothing was tried"
+    calls = f"{len(spent(folder))} calls, {len(refused)} refused"
+    return f"{calls}, dearest hour {dearest:.0%} paid and {held:.0%} in the ledger"
 
 
 def _lessons(folder: Path) -> str:

@@ -245,10 +245,10 @@ def test_loggers_below_those_of_an_sdk_are_turned_down_too() -> None:
 
 
 def test_nothing_runs_before_it_is_needed() -> None:
-    before = threading.active_count()
+    before = {*threading.enumerate()}
     prices: Any = None
     VendorClients({}, prices=prices).close()
-    assert threading.active_count() == before
+    assert {*threading.enumerate()} <= before
 
 
 @pytest.mark.journey
